@@ -1,0 +1,1 @@
+"""Our own data: pins, tags and notes."""

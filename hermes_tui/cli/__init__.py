@@ -1,0 +1,1 @@
+"""Commands without a screen: arguments in, tables or JSON out."""

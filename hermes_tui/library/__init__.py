@@ -1,0 +1,1 @@
+"""What the front ends may ask: one implementation of each answer."""

@@ -1,0 +1,1 @@
+"""SQLite and files, knowing no agent."""

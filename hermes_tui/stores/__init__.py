@@ -1,0 +1,1 @@
+"""One package an agent, behind one protocol."""

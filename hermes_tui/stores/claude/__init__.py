@@ -1,0 +1,1 @@
+"""Claude Code: JSONL, a DAG a file."""

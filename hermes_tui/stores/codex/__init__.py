@@ -1,0 +1,1 @@
+"""Codex: JSONL rollouts with an SQLite mirror."""

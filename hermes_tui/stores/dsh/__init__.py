@@ -1,0 +1,1 @@
+"""DeepSeek Harness: JSONL, often zstd."""

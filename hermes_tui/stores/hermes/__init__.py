@@ -1,0 +1,1 @@
+"""Hermes Agent: one SQLite file a profile."""
