@@ -1,0 +1,68 @@
+"""The signs we draw with, once in Unicode and once in ASCII; every one is exactly one cell wide."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Glyphs:
+    """One set of signs; a colour never stands without one of them or a word."""
+
+    ellipsis: str
+    cursor: str
+    """Marks the row under the cursor."""
+    picked: str
+    """Marks a row that was selected."""
+    running: str
+    bad: str
+    estimated: str
+    own: str
+    """A session of the conversation at hand."""
+    other: str
+    fork: str
+    """A branch of the tree that goes on below."""
+    last: str
+    """The last branch."""
+    pipe: str
+    rule: str
+    heavy: str
+    bar: str
+    """The left edge of the current message."""
+    full: str
+    empty: str
+    eighths: str
+    """Parts of a cell from the left, smallest first; '' where there are none."""
+    rising: str
+    """Heights from low to high, for a line of small bars."""
+    middot: str
+    right: str
+    left: str
+    down: str
+    axis_v: str
+    axis_tick: str
+    axis_corner: str
+    dot: str
+    """A point of a plot where braille can't be drawn."""
+    braille: bool
+    unseen: str
+    """Stands for text that is not read yet."""
+    column: str
+    """Parts two panes."""
+    open: str
+    closed: str
+
+
+UNICODE: Final = Glyphs(
+    ellipsis="…", cursor="▌", picked="●", running="*", bad="!", estimated="~", own="●", other="○", fork="├─", last="└─",
+    pipe="│ ", rule="─", heavy="═", bar="▌", full="█", empty="░", eighths="▏▎▍▌▋▊▉", rising="▁▂▃▄▅▆▇█", middot="·",
+    right="→", left="←", down="↓", axis_v="│", axis_tick="┤", axis_corner="└", dot="•", braille=True, unseen="░",
+    column="│", open="▾", closed="▸",
+)  # fmt: skip
+ASCII: Final = Glyphs(
+    ellipsis=".", cursor=">", picked="x", running="*", bad="!", estimated="~", own="@", other="o", fork="|-", last="`-",
+    pipe="| ", rule="-", heavy="=", bar="|", full="#", empty=".", eighths="", rising="_.-=+*#@", middot="-",
+    right=">", left="<", down="v", axis_v="|", axis_tick="+", axis_corner="+", dot="*", braille=False, unseen=".",
+    column="|", open="v", closed=">",
+)  # fmt: skip
