@@ -1,127 +1,273 @@
-"""Every command of the screen, once: palette, footer, help, the manual and ``hermes-tui keys`` read this table."""
+"""Every command of the screen, once: the palette, the key line, the help screen and ``keys`` all read this list."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal
-
-Screen = Literal[
-    "everywhere", "sessions", "transcript", "recovery", "lineage", "search", "costs", "cache", "health"
-]
+from typing import Final
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One thing a person can ask of the screen."""
+    """One thing a person can do."""
 
     id: str
-    """Stable: the keymap of the settings file names it."""
+    """``screen.verb``: stable, for a keymap in the settings file; the verb is the action of the screen."""
     name: str
-    """As the palette shows it; begins with its topic."""
+    """As the palette and the key line show it."""
     purpose: str
-    """One sentence."""
+    """One sentence for the help screen."""
     key: str
-    """Textual key names, alternatives separated by commas; '' for palette only."""
-    screen: Screen
+    """Keys as Textual names them, comma separated; the first is the one shown."""
+    screen: str
+    """Where it works: ``app`` everywhere, ``list`` in every list, else a screen."""
     footer: bool = False
-    """Whether the footer shows it."""
+    """Whether the key line at the bottom names it."""
+    scope: str = ""
+    """Words of the help screen that group it; '' is the screen's name."""
+
+    @property
+    def action(self) -> str:
+        """The action's name in the screen."""
+        return self.id.split(".", 1)[1].replace("-", "_")
+
+
+KEY_SIGNS: Final = {
+    "slash": "/", "question_mark": "?", "left_square_bracket": "[", "right_square_bracket": "]", "less_than_sign": "<",
+    "greater_than_sign": ">", "comma": ",", "full_stop": ".", "space": "Space", "enter": "Enter", "escape": "Esc",
+    "tab": "Tab", "up": "Up", "down": "Down", "left": "Left", "right": "Right", "home": "Home", "end": "End",
+    "pageup": "PgUp", "pagedown": "PgDn", "f1": "F1", "ctrl+p": "^p", "ctrl+q": "^q", "left_curly_bracket": "{",
+    "right_curly_bracket": "}", "plus": "+", "minus": "-", "ctrl+d": "^d", "ctrl+u": "^u", "ctrl+r": "^r", "f5": "F5",
+}  # fmt: skip
+"""How a key is written for people."""
+
+
+def shown_key(key: str) -> str:
+    """``slash`` as ``/``, ``ctrl+p`` as ``^p``."""
+    return KEY_SIGNS.get(key, key)
+
+
+def shown_keys(command: Command) -> str:
+    """All keys of a command, as people write them."""
+    return " ".join(shown_key(key) for key in command.key.split(","))
 
 
 COMMANDS: Final[tuple[Command, ...]] = (
-    # everywhere
-    Command("screen-sessions", "go: sessions", "What is there: every conversation, newest first.", "1", "everywhere"),
-    Command("screen-lineage", "go: lineage", "How this conversation came apart.", "2", "everywhere"),
-    Command("screen-search", "go: search", "Where was it said.", "3", "everywhere"),
-    Command("screen-costs", "go: costs", "What it cost, for each model and more.", "4", "everywhere"),
-    Command("screen-cache", "go: cache", "Where the cache stopped hitting, and why.", "5", "everywhere"),
-    Command("screen-health", "go: health", "Whether what is shown is true.", "6", "everywhere"),
-    Command("help", "help: keys", "Show every key of this screen.", "question_mark,f1", "everywhere", footer=True),
-    Command("palette", "help: palette", "Find a command by name.", "ctrl+p", "everywhere"),
-    Command("back", "go: back", "One step back, or close what is open.", "escape", "everywhere"),
-    Command("refresh", "view: refresh", "Look at the stores again now.", "ctrl+r", "everywhere"),
-    Command("theme", "view: theme", "Choose the colours.", "", "everywhere"),
-    Command("quit", "quit", "Leave; nothing is lost.", "q,ctrl+q", "everywhere", footer=True),
-    # moving, in every list and text
-    Command("down", "move: down", "One row down.", "j,down", "everywhere"),
-    Command("up", "move: up", "One row up.", "k,up", "everywhere"),
-    Command("first", "move: first", "To the first row.", "g,home", "everywhere"),
-    Command("last", "move: last", "To the last row.", "G,end", "everywhere"),
-    Command("page-down", "move: page down", "One page down.", "pagedown,ctrl+f", "everywhere"),
-    Command("page-up", "move: page up", "One page up.", "pageup,ctrl+b", "everywhere"),
-    # sessions
-    Command("read", "session: read", "Open the transcript.", "enter", "sessions", footer=True),
-    Command("filter", "list: filter", "Narrow the list as you type.", "slash", "sessions", footer=True),
-    Command("lineage", "session: lineage", "Show the tree this session hangs in.", "l", "sessions", footer=True),
-    Command("cache", "session: cache", "Show where its cache stopped hitting.", "c", "sessions", footer=True),
-    Command("preview", "view: preview", "Show or hide the preview pane.", "p", "sessions"),
-    Command("order", "list: next order", "Activity, start, tokens, cost, messages.", "o", "sessions"),
-    Command("facet-agent", "list: agent", "Show one agent or store, or all.", "a", "sessions"),
-    Command("facet-model", "list: model", "Show one model, or all.", "m", "sessions"),
-    Command("facet-source", "list: source", "Show one source, or all.", "s", "sessions"),
-    Command("facet-profile", "list: profile", "Show one profile, or all.", "P", "sessions"),
-    Command("facet-channel", "list: channel", "Show one channel, or all.", "C", "sessions"),
-    Command("toggle-archived", "list: archived", "Show or leave out archived conversations.", "A", "sessions"),
-    Command("toggle-delegated", "list: delegated runs", "Show or leave out delegated runs.", "D", "sessions"),
-    Command("toggle-automated", "list: automated runs", "Fold or unfold cron, webhook and tool runs.", "w", "sessions"),
-    Command("select", "list: select", "Select this row for a change of several.", "space", "sessions"),
-    Command("rename", "session: rename", "Give it another title.", "r", "sessions"),
-    Command("archive", "session: archive", "Archive or unarchive the conversation.", "x", "sessions"),
-    Command("end", "session: end", "Mark it as ended, so that prune can take it.", "e", "sessions"),
-    Command("delete", "session: delete", "Delete it; what will go is shown first.", "d,delete", "sessions"),
-    Command("clear", "session: clear messages", "Take its messages away and keep its row.", "", "sessions"),
-    Command("prune", "list: prune", "Delete old sessions; why each goes or stays is shown first.", "", "sessions"),
-    Command("restore", "list: restore", "Put back what was deleted within 30 days.", "", "sessions"),
-    Command("pin", "session: pin", "Pin or unpin it.", "b", "sessions"),
-    Command("tag", "session: tag", "Give it tags.", "t", "sessions"),
-    Command("note", "session: note", "Write a note on it.", "n", "sessions"),
-    Command("export", "session: export", "Write it to a file.", "E", "sessions"),
-    Command("resume", "session: resume", "Go on with it in the agent itself.", "R", "sessions"),
-    # transcript
-    Command("find", "page: find", "Find in this conversation.", "slash", "transcript", footer=True),
-    Command("find-next", "page: next match", "To the next match.", "n", "transcript"),
-    Command("find-previous", "page: previous match", "To the match before.", "N", "transcript"),
-    Command("prompt-next", "page: next prompt", "To the next prompt.", "d", "transcript"),
-    Command("prompt-previous", "page: previous prompt", "To the prompt before.", "u", "transcript"),
-    Command("compaction-next", "page: next compaction", "To the next compaction.", "right_square_bracket", "transcript"),
+    # Everywhere.
+    Command("app.sessions", "Sessions", "Show the list of conversations.", "1", "app"),
+    Command("app.lineage", "Lineage", "Show how the conversation under the cursor came apart.", "2", "app"),
+    Command("app.search", "Search", "Search everything that was said.", "3", "app"),
+    Command("app.costs", "Costs", "Show what it cost.", "4", "app"),
+    Command("app.cache", "Cache", "Show where the prompt cache stopped hitting.", "5", "app"),
+    Command("app.health", "Health", "Show whether what is shown is all there is.", "6", "app"),
+    Command("app.help", "Keys", "Show every key.", "question_mark,f1", "app"),
+    Command("app.palette", "Palette", "Find a command by its name.", "ctrl+p", "app"),
+    Command("app.back", "Back", "Go back one step.", "escape", "app"),
+    Command("app.theme", "Theme", "Choose colours: light, dark or the terminal's own.", "", "app"),
+    Command("app.quit", "Quit", "Leave.", "q,ctrl+q", "app"),
+    # Every list.
+    Command("list.down", "Down", "Move down.", "down,j", "list"),
+    Command("list.up", "Up", "Move up.", "up,k", "list"),
+    Command("list.page-down", "Page down", "Move down a page.", "pagedown", "list"),
+    Command("list.page-up", "Page up", "Move up a page.", "pageup", "list"),
+    Command("list.first", "First", "Go to the first row.", "home,g", "list"),
+    Command("list.last", "Last", "Go to the last row.", "end,G", "list"),
+    Command("list.choose", "Open", "Open what is under the cursor.", "enter", "list"),
+    # Sessions.
     Command(
-        "compaction-previous", "page: previous compaction", "To the compaction before.", "left_square_bracket",
+        "sessions.filter", "Filter", "Filter by title, preview, id, source, model or folder.", "slash", "sessions", True
+    ),
+    Command(
+        "sessions.facets",
+        "Facets",
+        "Narrow by agent, profile, source, model, channel, or show what is left out.",
+        "f",
+        "sessions",
+        True,
+    ),
+    Command("sessions.order", "Order", "Order by activity, start, tokens, cost or messages.", "o", "sessions", True),
+    Command("sessions.preview", "Preview", "Show or hide the preview.", "p", "sessions", True),
+    Command("sessions.lineage", "Lineage", "Show its lineage.", "l", "sessions"),
+    Command("sessions.cache", "Cache", "Show its cache hits.", "c", "sessions"),
+    Command(
+        "sessions.pick",
+        "Select",
+        "Select this row; what can be done with selected rows appears.",
+        "space",
+        "sessions",
+        True,
+    ),
+    Command("sessions.pick-all", "Select all", "Select every row that matches, or none.", "A", "sessions"),
+    Command("sessions.resume", "Resume", "Continue it in its agent: shows the command first.", "R", "sessions"),
+    Command("sessions.export", "Export", "Write it to a file.", "E", "sessions"),
+    Command("sessions.rename", "Rename", "Give it another title.", "r", "sessions"),
+    Command("sessions.archive", "Archive", "Archive it, or take it out of the archive.", "a", "sessions"),
+    Command("sessions.end", "End", "Mark it as ended.", "e", "sessions"),
+    Command("sessions.clear", "Clear", "Delete its messages and keep the session.", "C", "sessions"),
+    Command("sessions.delete", "Delete", "Delete it; it can be restored.", "D", "sessions"),
+    Command(
+        "sessions.prune", "Prune", "Delete old conversations, after a table that says which and why.", "P", "sessions"
+    ),
+    Command("sessions.restore", "Restore", "Bring back what was deleted.", "U", "sessions"),
+    Command("sessions.copy-id", "Copy id", "Copy its id.", "y", "sessions"),
+    Command(
+        "sessions.automated", "Automated", "Fold away or show runs started by cron, webhook or tool.", "t", "sessions"
+    ),
+    Command("sessions.reload", "Reload", "Read the list again.", "f5", "sessions"),
+    Command(
+        "sessions.demo", "Demo", "Where no store is found: write example conversations and open them.", "d", "sessions"
+    ),
+    # Transcript.
+    Command("transcript.line-down", "Line down", "Scroll one line down.", "down,j", "transcript"),
+    Command("transcript.line-up", "Line up", "Scroll one line up.", "up,k", "transcript"),
+    Command("transcript.page-down", "Page down", "Scroll a page down.", "pagedown,space", "transcript"),
+    Command("transcript.page-up", "Page up", "Scroll a page up.", "pageup", "transcript"),
+    Command("transcript.first", "First", "Go to the first message.", "home,g", "transcript"),
+    Command("transcript.last", "Last", "Go to the last message.", "end,G", "transcript"),
+    Command(
+        "transcript.next-message", "Next message", "Go to the next message.", "J,right_curly_bracket", "transcript"
+    ),
+    Command(
+        "transcript.previous-message",
+        "Previous message",
+        "Go to the message before.",
+        "K,left_curly_bracket",
         "transcript",
     ),
-    Command("fold", "page: fold", "Fold or unfold this entry.", "z", "transcript", footer=True),
-    Command("fold-all", "page: fold all", "Fold or unfold all tools and reasoning.", "Z", "transcript"),
-    Command("all-states", "page: all states", "Show rewound and dead-branch messages too.", "h", "transcript"),
-    Command("sent", "page: sent bytes", "Shown text against what went to the model.", "x", "transcript"),
-    Command("conversation", "page: whole conversation", "This session, or its whole chain.", "w", "transcript"),
-    Command("recovery", "page: recovery", "What the model would be sent now.", "v", "transcript", footer=True),
-    Command("copy", "page: copy", "Copy this message.", "y", "transcript"),
-    Command("transcript-export", "page: export", "Write it to a file.", "E", "transcript"),
-    Command("transcript-resume", "page: resume", "Go on with it in the agent itself.", "R", "transcript"),
-    # recovery
-    Command("cut-earlier", "recovery: cut earlier", "Move the power cut back.", "less_than_sign,left", "recovery"),
-    Command("cut-later", "recovery: cut later", "Move the power cut on.", "greater_than_sign,right", "recovery"),
-    # lineage
-    Command("lineage-read", "session: read", "Open the transcript there.", "enter", "lineage", footer=True),
-    Command("lineage-fold", "tree: fold", "Fold or unfold this branch.", "z", "lineage"),
-    # search
-    Command("search-query", "search: query", "Write another query.", "slash", "search", footer=True),
-    Command("search-open", "search: open", "Open the hit in its conversation.", "enter", "search", footer=True),
-    Command("search-sort", "search: next order", "Newest, oldest, rank.", "o", "search"),
-    Command("search-agent", "search: agent", "Search one agent, or all.", "a", "search"),
-    Command("search-kinds", "search: kinds", "Prompts and replies, or everything.", "m", "search"),
-    Command("search-states", "search: all states", "Rewound and dead-branch messages too.", "h", "search"),
-    # costs
-    Command("costs-by", "costs: next grouping", "Model, task, day, source, folder, and more.", "b", "costs", footer=True),
-    Command("costs-since", "costs: period", "30 days, 7 days, today, all.", "t", "costs"),
-    # cache
-    Command("cache-open", "cache: go there", "Open the transcript at the drop.", "enter", "cache", footer=True),
-    Command("cache-scope", "cache: scope", "This conversation, or the last 30 days.", "s", "cache"),
-    Command("cache-expected", "cache: expected ones", "Show or leave out expected drops.", "x", "cache"),
-    # health
-    Command("health-check", "health: check", "Run the long check again.", "r", "health", footer=True),
-    Command("health-prune", "health: explain prune", "Why old sessions go or stay.", "p", "health"),
+    Command("transcript.next-prompt", "Next prompt", "Go to the next prompt.", "d", "transcript", True),
+    Command("transcript.previous-prompt", "Previous prompt", "Go to the prompt before.", "u", "transcript"),
+    Command(
+        "transcript.next-compaction",
+        "Next compaction",
+        "Go to the next compaction.",
+        "right_square_bracket",
+        "transcript",
+        True,
+    ),
+    Command(
+        "transcript.previous-compaction",
+        "Previous compaction",
+        "Go to the compaction before.",
+        "left_square_bracket",
+        "transcript",
+    ),
+    Command("transcript.find", "Find", "Find in this transcript.", "slash", "transcript", True),
+    Command("transcript.next-match", "Next match", "Go to the next match.", "n", "transcript"),
+    Command("transcript.previous-match", "Previous match", "Go to the match before.", "N", "transcript"),
+    Command("transcript.fold", "Fold", "Fold or unfold this message.", "z,enter", "transcript", True),
+    Command("transcript.fold-all", "Fold all", "Fold or unfold all tools and reasoning.", "Z", "transcript"),
+    Command(
+        "transcript.sent",
+        "Sent bytes",
+        "Show what was sent where it differs from what is shown.",
+        "x",
+        "transcript",
+        True,
+    ),
+    Command("transcript.states", "States", "Show or hide rewound messages and dead branches.", "s", "transcript"),
+    Command("transcript.whole", "Whole", "Switch between this session and its whole conversation.", "w", "transcript"),
+    Command(
+        "transcript.recovery",
+        "Recovery",
+        "Show what the model would be sent if it were resumed now.",
+        "v",
+        "transcript",
+        True,
+    ),
+    Command("transcript.lineage", "Lineage", "Show its lineage.", "l", "transcript"),
+    Command("transcript.cache", "Cache", "Show its cache hits.", "c", "transcript"),
+    Command("transcript.copy", "Copy", "Copy this message.", "y", "transcript", True),
+    Command("transcript.export", "Export", "Write it to a file.", "E", "transcript", True),
+    Command(
+        "transcript.resume", "Resume", "Continue it in its agent: shows the command first.", "R", "transcript", True
+    ),
+    # Recovery.
+    Command(
+        "recovery.cut-earlier",
+        "Cut earlier",
+        "Move the power cut one line towards the beginning.",
+        "less_than_sign,left",
+        "recovery",
+        True,
+    ),
+    Command(
+        "recovery.cut-later",
+        "Cut later",
+        "Move the power cut one line towards the end.",
+        "greater_than_sign,right",
+        "recovery",
+        True,
+    ),
+    Command(
+        "recovery.cut-back",
+        "Cut ten earlier",
+        "Move the power cut ten lines towards the beginning.",
+        "left_curly_bracket",
+        "recovery",
+    ),
+    Command(
+        "recovery.cut-forward",
+        "Cut ten later",
+        "Move the power cut ten lines towards the end.",
+        "right_curly_bracket",
+        "recovery",
+    ),
+    Command("recovery.cut-end", "Cut at the end", "Take the power cut away.", "0", "recovery", True),
+    Command("recovery.switch", "Switch", "Show the record, the recovery, or both.", "v", "recovery", True),
+    Command(
+        "recovery.ignored", "Ignored", "Show the records that are passed over, with the reason.", "i", "recovery", True
+    ),
+    # Lineage.
+    Command("lineage.cache", "Cache", "Show its cache hits.", "c", "lineage", True),
+    Command("lineage.findings", "Findings", "Go to the next finding.", "n", "lineage", True),
+    Command("lineage.copy-id", "Copy id", "Copy its id.", "y", "lineage", True),
+    # Search.
+    Command("search.query", "Query", "Type another query.", "slash", "search", True),
+    Command("search.sort", "Sort", "Order by newest, oldest or rank.", "o", "search", True),
+    Command("search.agent", "Agent", "Search one agent's stores, or all.", "a", "search", True),
+    Command("search.kind", "Kind", "Search prompts, replies, tools, or all.", "f", "search", True),
+    Command("search.regex", "Regex", "Take the query as a regular expression.", "x", "search", True),
+    Command("search.states", "States", "Find rewound messages and dead branches too.", "s", "search"),
+    Command("search.more", "More", "Read the next hits.", "m", "search", True),
+    Command("search.next-group", "Next conversation", "Go to the next conversation.", "right_square_bracket", "search"),
+    Command(
+        "search.previous-group",
+        "Previous conversation",
+        "Go to the conversation before.",
+        "left_square_bracket",
+        "search",
+    ),
+    # Costs.
+    Command(
+        "costs.next-group",
+        "Group by",
+        "Group by the next thing: model, task, day, source, folder …",
+        "tab,right",
+        "costs",
+        True,
+    ),
+    Command("costs.previous-group", "Group back", "Group by the thing before.", "shift+tab,left", "costs"),
+    Command("costs.model", "By model", "Group by model.", "m", "costs"),
+    Command("costs.task", "By task", "Group by task.", "t", "costs"),
+    Command("costs.day", "By day", "Group by local day.", "d", "costs"),
+    Command("costs.source", "By source", "Group by source.", "s", "costs"),
+    Command("costs.cwd", "By folder", "Group by folder.", "f", "costs"),
+    Command("costs.profile", "By profile", "Group by profile.", "p", "costs"),
+    Command("costs.channel", "By channel", "Group by channel.", "h", "costs"),
+    Command("costs.store", "By store", "Group by store.", "a", "costs"),
+    Command("costs.period", "Period", "Count 7, 30 or 90 days, or all.", "o", "costs", True),
+    # Cache.
+    Command(
+        "cache.scope", "Scope", "Switch between this conversation and all of the last 30 days.", "a", "cache", True
+    ),
+    Command("cache.expected", "Expected", "Show or hide drops that are expected.", "e", "cache", True),
+    Command("cache.sort", "Sort", "Order drops by tokens lost or by time.", "o", "cache", True),
+    # Health.
+    Command("health.reload", "Check again", "Check again.", "f5,r", "health", True),
+    Command("health.prune", "Prune", "Explain what prune would delete and what it would keep.", "P", "health", True),
+    Command("health.copy", "Copy", "Copy this finding.", "y", "health", True),
 )
 
 
-def commands_of(screen: Screen) -> tuple[Command, ...]:
-    """The commands of one screen, those that work everywhere after its own."""
-    return tuple(c for c in COMMANDS if c.screen == screen) + tuple(c for c in COMMANDS if c.screen == "everywhere")
+def commands_of(screen: str) -> tuple[Command, ...]:
+    """The commands of one screen, in the order of the list."""
+    return tuple(command for command in COMMANDS if command.screen == screen)
