@@ -1,58 +1,452 @@
-"""What stores made of log files have in common: files, folding a log line by line, summaries.
+"""What stores made of log files have in common: listing, rows, lineage and usage over many logs.
 
-Codex, Claude Code and DSH keep one log a session. Each package says how one line is read (:class:`LogFold`); listing,
-rows, usage and lineage over many logs are worked out here, once.
+Codex, Claude Code and DSH keep one log a session, or a few. Each package says how one line is read
+(:class:`LogFold`) and how a log is peeked at; everything that spans logs is worked out here, once.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
+import math
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import tzinfo
+from typing import Final
 
-from hermes_tui.model import Compaction, Problem, Request, SessionId, SessionRow
-from hermes_tui.storage.jsonl import Record
+from hermes_tui.model import (
+    Compaction,
+    CostGrouping,
+    Finding,
+    Lineage,
+    LineageNode,
+    ListEntry,
+    Listing,
+    ListQuery,
+    PowerCut,
+    Recovery,
+    Request,
+    ResumeCommand,
+    SessionId,
+    SessionRow,
+    StoreRef,
+    StoreState,
+    StoreStatus,
+    UsageReport,
+)
+from hermes_tui.storage.errors import Interrupted, StorageError
+from hermes_tui.stores.conversation import (
+    fold_conversation,
+    is_running,
+    left_out_reason,
+    matches,
+    order_value,
+    spend_of_requests,
+    usage_of,
+)
+from hermes_tui.stores.log_index import LogIndex, Peeked, build_index, logs_of
+from hermes_tui.stores.log_source import (
+    MALFORMED,
+    FoldPlace,
+    LogFile,
+    LogFold,
+    LogSummary,
+    Pulse,
+    ScanSource,
+    SummarySource,
+    fold_log,
+    no_pulse,
+    problem_of,
+)
+from hermes_tui.stores.log_usage import UsageLedger
+from hermes_tui.stores.protocol import ChangeVerb, Transcript
+
+__all__ = [
+    "FoldPlace",
+    "LogFile",
+    "LogFold",
+    "LogIndex",
+    "LogStore",
+    "LogSummary",
+    "Peeked",
+    "Pulse",
+    "ScanSource",
+    "SummarySource",
+    "fold_log",
+    "no_pulse",
+    "problem_of",
+]
+
+PEEKS_KEPT: Final = 20_000
+"""Peeked rows remembered: about 20 MB."""
+MOST_CANDIDATES: Final = 20
+"""Ids given for a prefix (stores/protocol.py, resolve)."""
+NAMED_PATHS: Final = 20
+"""Paths a finding names; its count tells the rest."""
+NEEDS_WHOLE_READ: Final = frozenset({"tokens", "cost", "messages"})
+"""Orders a peek cannot answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class LogFile:
-    """One log on disk as the folder shows it; nothing read yet."""
+class LogStore(ABC):
+    """A store of many logs. Subclasses know one agent's format; nothing stays open between two calls."""
 
-    path: str
-    session_id: SessionId
-    """By its name; the log itself may say otherwise."""
-    size: int
-    mtime_ns: int
-    device: int
-    inode: int
-    archived: bool = False
+    def __init__(
+        self, ref: StoreRef, source: SummarySource | None = None, clock: Callable[[], float] = time.time
+    ) -> None:
+        self.ref = ref
+        self.source: SummarySource = ScanSource(self.fold) if source is None else source
+        self.clock = clock
+        self._lock = threading.Lock()
+        self._peeked: OrderedDict[LogFile, SessionRow] = OrderedDict()
+        self._index: tuple[object, LogIndex] | None = None
+        self._stops = 0
+
+    # ------------------------------------------------------------------------------------- what subclasses say
+
+    @abstractmethod
+    def logs(self) -> Sequence[LogFile]:
+        """Every log of the store by a walk of its folders, sorted by path; nothing is opened.
+
+        Raises:
+            OSError: the store's own folder cannot be read.
+        """
+
+    @abstractmethod
+    def peek(self, log: LogFile) -> SessionRow:
+        """What head and tail of a log tell: id, parent, kind, title, folder, start and last activity.
+
+        Raises:
+            OSError: the log cannot be read; it is listed with a problem then.
+        """
+
+    @abstractmethod
+    def fold(self, log: LogFile, state: bytes | None = None) -> LogFold:
+        """The fold of a log, empty or from the bytes :meth:`LogFold.dump` gave."""
+
+    @abstractmethod
+    def transcript(self, ids: Sequence[SessionId]) -> Transcript:
+        """See :meth:`Store.transcript`."""
+
+    @abstractmethod
+    def recovery(self, session_id: SessionId, cut: PowerCut | None = None) -> Recovery:
+        """See :meth:`Store.recovery`."""
+
+    @abstractmethod
+    def resume_command(self, row: SessionRow) -> ResumeCommand:
+        """See :meth:`Store.resume_command`."""
+
+    @abstractmethod
+    def change_command(self, verb: ChangeVerb, session_id: SessionId, title: str | None = None) -> str | None:
+        """See :meth:`Store.change_command`."""
+
+    def peeks(self, logs: Sequence[LogFile]) -> Iterator[Peeked]:
+        """A row for each log; overridden where the agent keeps a list of its own (which may know more sessions)."""
+        for log in logs:
+            yield log, self.peeked(log)
+
+    def family(self, index: LogIndex, ids: Sequence[SessionId]) -> Iterable[LogFile]:
+        """The logs that must be folded for the rows of these sessions to be right; more where logs share requests."""
+        return logs_of(index, ids)
+
+    def own_requests(self, summaries: Iterable[tuple[LogFile, LogSummary]]) -> Iterator[tuple[LogFile, LogSummary]]:
+        """Take away what a log copied from an earlier one; logs come in order of their sessions' starts."""
+        yield from summaries
+
+    def complete(self, peeked: SessionRow, folded: SessionRow) -> SessionRow:
+        """Join what a peek (or the agent's list) and the whole log say of a session; the log wins."""
+        return replace(
+            folded,
+            id=peeked.id,
+            root_id=peeked.root_id,
+            tip_id=peeked.tip_id,
+            archived=peeked.archived or folded.archived,
+            branches=peeked.branches,
+            delegated=peeked.delegated,
+            origin=self.source.origin,
+        )
+
+    def hidden(self, row: SessionRow) -> bool:
+        """Whether the list leaves this session out unless every session is asked for."""
+        del row
+        return False
+
+    def running(self, row: SessionRow, now: float) -> bool:
+        """Whether its agent is at work on it; never found out by taking a lock."""
+        return is_running(row, now)
+
+    def own_findings(self, index: LogIndex) -> Sequence[Finding]:
+        """What the status of this agent's store says beyond :meth:`status`; cheap, from the index."""
+        del index
+        return ()
+
+    def extra_stamp(self) -> object:
+        """What else than the logs tells that something changed: stat only."""
+        return None
+
+    # ------------------------------------------------------------------------------------------ index and rows
+
+    def index(self) -> LogIndex:
+        """Every session as peeked; made anew when a log came, went or changed.
+
+        Raises:
+            OSError: the store's own folder cannot be read.
+        """
+        logs = tuple(self.logs())
+        key = (logs, self.extra_stamp())
+        with self._lock:
+            if self._index is not None and self._index[0] == key:
+                return self._index[1]
+        index = build_index(self.peeks(logs))
+        with self._lock:
+            self._index = (key, index)
+        return index
+
+    def peeked(self, log: LogFile) -> SessionRow:
+        """The remembered or a fresh peek; a log that cannot be read gives a bare row with a problem."""
+        with self._lock:
+            row = self._peeked.get(log)
+        if row is not None:
+            return row
+        try:
+            row = self.peek(log)
+        except (OSError, StorageError, *MALFORMED):
+            row = self.bare_row(log)
+        with self._lock:
+            self._peeked[log] = row
+            while len(self._peeked) > PEEKS_KEPT:
+                self._peeked.popitem(last=False)
+        return row
+
+    def bare_row(self, log: LogFile) -> SessionRow:
+        """What the folder alone tells of a log that cannot be read."""
+        return SessionRow(
+            store=self.ref,
+            id=log.session_id,
+            root_id=log.session_id,
+            tip_id=log.session_id,
+            last_active_at=log.mtime,
+            archived=log.archived,
+            resumable=False,
+            origin="scan",
+            problems=1,
+        )
+
+    def pulse(self) -> Pulse:
+        """A pulse for one call: raises ``Interrupted`` once :meth:`interrupt` is called after this."""
+        begun = self._stops
+
+        def look() -> None:
+            if self._stops != begun:
+                raise Interrupted
+
+        return look
+
+    def summaries(self, logs: Iterable[LogFile], pulse: Pulse | None = None) -> Iterator[tuple[LogFile, LogSummary]]:
+        """Summaries of these logs with own requests only; ``logs`` must be in the index's order and complete."""
+        yield from self.own_requests(self.source.summaries(logs, pulse or self.pulse()))
+
+    def folded(self, index: LogIndex, ids: Sequence[SessionId]) -> dict[SessionId, tuple[SessionRow, list[LogSummary]]]:
+        """The single-session rows and the summaries of these sessions."""
+        wanted = {session_id for session_id in ids if session_id in index.rows}
+        family = {log.path for log in self.family(index, tuple(wanted))}
+        found: dict[SessionId, list[tuple[LogFile, LogSummary]]] = {}
+        for log, summary in self.summaries(log for log in index.logs if log.path in family):
+            session_id = index.session_of[log.path]
+            if session_id in wanted:
+                found.setdefault(session_id, []).append((log, summary))
+        now = self.clock()
+        return {
+            session_id: (
+                self._row(index.rows[session_id], [summary for _, summary in found.get(session_id, ())], now),
+                [summary for _, summary in found.get(session_id, ())],
+            )
+            for session_id in wanted
+        }
+
+    def _row(self, peeked: SessionRow, summaries: Sequence[LogSummary], now: float) -> SessionRow:
+        row = peeked
+        if summaries:
+            parts = fold_conversation([with_requests(summary) for summary in summaries])
+            row = self.complete(peeked, parts)
+        return replace(row, store=self.ref, running=self.running(row, now))
+
+    # ----------------------------------------------------------------------------------------------- questions
+
+    def status(self) -> StoreStatus:
+        """How the store is; a folder that cannot be read is a finding, not an error."""
+        try:
+            index = self.index()
+            findings = (*self._problem_findings(index), *self.own_findings(index))
+        except (OSError, StorageError) as error:
+            advice = "Check that the folder exists and that you may read it."
+            finding = Finding("store-unreadable", "error", str(error), advice=advice, paths=(self.ref.path,))
+            return StoreStatus(self.ref, "unreadable", None, None, findings=(finding,))
+        state: StoreState = "ok" if index.rows else "empty"
+        if any(finding.severity != "info" for finding in findings):
+            state = "degraded"
+        return StoreStatus(self.ref, state, self.source.origin, len(index.rows), findings=findings)
+
+    def _problem_findings(self, index: LogIndex) -> Iterator[Finding]:
+        """Logs whose head or tail already shows that something cannot be read."""
+        odd = [row for row in index.rows.values() if row.problems]
+        if odd:
+            paths = [log.path for row in odd for log in index.logs_of[row.id]]
+            detail = f"{_count(len(odd), 'session')} with lines or files that cannot be read"
+            yield Finding(
+                "unreadable-logs",
+                "warn",
+                detail,
+                len(odd),
+                "Open one and look at its problems.",
+                tuple(paths[:NAMED_PATHS]),
+            )
+
+    def listing(self, query: ListQuery, limit: int | None = None) -> Listing:
+        """See :meth:`Store.listing`; whole logs are read only for what a peek cannot tell (model, sums)."""
+        index = self.index()
+        if query.model is not None or query.order in NEEDS_WHOLE_READ:
+            rows = [row for row, _ in self.folded(index, tuple(index.rows)).values()]
+        else:
+            rows = list(index.rows.values())
+        entries: list[ListEntry] = []
+        left_out: dict[str, int] = {}
+        for row in rows:
+            if not matches(row, query):
+                continue
+            reason = left_out_reason(row, query, hidden=self.hidden(row))
+            if reason is None:
+                entries.append(ListEntry(row.id, order_value(row, query.order)))
+            else:
+                left_out[reason] = left_out.get(reason, 0) + 1
+        entries.sort(key=lambda entry: (-entry.order if entry.order > -math.inf else math.inf, entry.id))
+        return Listing(tuple(entries if limit is None else entries[:limit]), len(entries), left_out)
+
+    def rows(self, ids: Sequence[SessionId], *, conversation: bool = True) -> list[SessionRow]:
+        """See :meth:`Store.rows`; a log store's conversation is a session, with its segments counted in ``parts``."""
+        del conversation
+        folded = self.folded(self.index(), ids)
+        return [folded[session_id][0] for session_id in ids if session_id in folded]
+
+    def resolve(self, prefix: str) -> Sequence[SessionId]:
+        """See :meth:`Store.resolve`."""
+        rows = self.index().rows
+        if prefix in rows:
+            return (SessionId(prefix),)
+        return sorted(session_id for session_id in rows if session_id.startswith(prefix))[:MOST_CANDIDATES]
+
+    def chain(self, session_id: SessionId) -> tuple[SessionId, ...]:
+        """The session alone: forks, branches and sub-agents are conversations of their own."""
+        return (session_id,)
+
+    def lineage(self, session_id: SessionId) -> Lineage:
+        """See :meth:`Store.lineage`.
+
+        Raises:
+            KeyError: there is no such session.
+        """
+        index = self.index()
+        tree = index.tree(session_id)
+        folded = self.folded(index, tree)
+        nodes = tuple(self._node(index, here, *folded[here]) for here in tree)
+        return Lineage(session_id, tree[0], self.chain(session_id), nodes)
+
+    def _node(
+        self, index: LogIndex, session_id: SessionId, row: SessionRow, summaries: Sequence[LogSummary]
+    ) -> LineageNode:
+        compactions: tuple[Compaction, ...] = tuple(item for summary in summaries for item in summary.compactions)
+        findings = []
+        if index.is_orphan(session_id):
+            findings.append("orphan")
+        if index.in_cycle(session_id):
+            findings.append("cycle")
+        return LineageNode(session_id, row.parent_id, row.lineage_kind, row, compactions, tuple(findings))
+
+    def usage(self, grouping: CostGrouping, since: float | None, until: float | None, zone: tzinfo) -> UsageReport:
+        """See :meth:`Store.usage`; what an agent's own totals leave out is shown by task only."""
+        index = self.index()
+        ledger = UsageLedger(grouping, since, until, zone)
+        for log, summary in self.summaries(index.logs):
+            row = self.complete(index.rows[index.session_of[log.path]], summary.row)
+            ledger.add(row, summary.requests)
+            if grouping == "task":
+                ledger.add(row, summary.apart)
+        return ledger.report()
+
+    def requests(self, ids: Sequence[SessionId] | None, since: float | None = None) -> Iterator[Request]:
+        """See :meth:`Store.requests`."""
+        index = self.index()
+        wanted = None if ids is None else set(ids)
+        logs = index.logs
+        if ids is not None:
+            family = {log.path for log in self.family(index, ids)}
+            logs = tuple(log for log in index.logs if log.path in family)
+        for log, summary in self.summaries(logs):
+            if wanted is not None and index.session_of[log.path] not in wanted:
+                continue
+            for request in summary.requests:
+                if since is None or (request.at is not None and request.at >= since):
+                    yield request
+
+    def stamp(self) -> object:
+        """Every log with size and time, by stat alone."""
+        try:
+            return (tuple(self.logs()), self.extra_stamp())
+        except OSError as error:
+            return (error.errno, str(error))
+
+    def findings(self) -> Sequence[Finding]:
+        """See :meth:`Store.findings`: a pass over every log."""
+        status = self.status()
+        if status.state == "unreadable":
+            return status.findings
+        index = self.index()
+        broken: dict[str, int] = {}
+        for log, summary in self.summaries(index.logs):
+            if summary.problems:
+                broken[log.path] = len(summary.problems)
+        told = [finding for finding in status.findings if finding.code != "unreadable-logs"]
+        if broken:
+            detail = f"{_count(sum(broken.values()), 'place')} in {_count(len(broken), 'log')} cannot be read"
+            told.append(
+                Finding(
+                    "unreadable-lines",
+                    "warn",
+                    detail,
+                    sum(broken.values()),
+                    "`show ID` lists them with line and reason; the rest of each log is shown.",
+                    tuple(sorted(broken)[:NAMED_PATHS]),
+                )
+            )
+        told.extend(_lineage_findings(index))
+        return tuple(told)
+
+    def interrupt(self) -> None:
+        """End what runs in other threads at its next record or log."""
+        with self._lock:
+            self._stops += 1
 
 
-@dataclass(frozen=True, slots=True)
-class LogSummary:
-    """What one log tells list, ledger, lineage and cache screen."""
-
-    row: SessionRow
-    requests: tuple[Request, ...]
-    """Own requests only, each once."""
-    compactions: tuple[Compaction, ...]
-    problems: tuple[Problem, ...]
+def with_requests(summary: LogSummary) -> SessionRow:
+    """The row of a summary with usage, spend and count worked out from its own requests."""
+    spend = spend_of_requests(summary.requests)
+    return replace(summary.row, usage=usage_of(spend), spend=spend, request_count=len(summary.requests))
 
 
-class LogFold(Protocol):
-    """Reads a log line by line and can be put away and taken up again at a byte offset."""
+def _count(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
-    def wants(self, line: bytes) -> bool:
-        """Whether this line must be parsed; told by its first bytes, so that most lines never are."""
-        ...
 
-    def feed(self, record: Record) -> None:
-        """Take in one record; records come in file order."""
-        ...
+def _lineage_findings(index: LogIndex) -> Iterator[Finding]:
+    orphans = [session_id for session_id in index.rows if index.is_orphan(session_id)]
+    cycles = [session_id for session_id in index.rows if index.in_cycle(session_id)]
+    if orphans:
+        yield Finding("orphan", "info", _named("their parent is not in this store", orphans), len(orphans))
+    if cycles:
+        yield Finding("cycle", "warn", _named("their parents lead back to them", cycles), len(cycles))
 
-    def summary(self) -> LogSummary:
-        """What is known after the records fed so far."""
-        ...
 
-    def dump(self) -> bytes:
-        """The state as JSON bytes; :class:`LogFold` implementations can be made from them again."""
-        ...
+def _named(what: str, ids: Sequence[SessionId]) -> str:
+    more = ", …" if len(ids) > 3 else ""
+    return f"{_count(len(ids), 'session')}: {what} ({', '.join(ids[:3])}{more})"

@@ -1,0 +1,277 @@
+"""Where the summaries of logs come from: folding files now (here), or an index that folded them before.
+
+A fold is put away as bytes with the place it reached, so that of a log that grew only the new bytes are read.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
+
+from hermes_tui.model import Compaction, Origin, Problem, Request, SessionId, SessionRow
+from hermes_tui.storage.errors import Interrupted, StorageError
+from hermes_tui.storage.jsonl import Record, read_piece, read_records
+
+CACHED_REQUESTS: Final = 60_000
+"""Requests all cached summaries may hold together: about 25 MB."""
+CACHED_LOG_WEIGHT: Final = 8
+"""What a summary costs besides its requests, in requests."""
+GROWING_SECONDS: Final = 3_600.0
+"""A log written to so recently may grow: the state of its fold is kept as well."""
+PULSE_EVERY: Final = 512
+"""Records between two looks at whether somebody asked to stop."""
+GUARD_BYTES: Final = 4_096
+"""Bytes of the last record that must still be there before a fold is taken up again."""
+MALFORMED: Final = (TypeError, ValueError, KeyError, AttributeError, IndexError, ArithmeticError, RecursionError)
+"""What a record of an unexpected shape makes a reader raise; each is counted as a problem, none ends the log."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """One log on disk as the folder shows it; nothing read yet."""
+
+    path: str
+    session_id: SessionId
+    """By its name; the log itself may say otherwise."""
+    size: int
+    mtime_ns: int
+    device: int
+    inode: int
+    archived: bool = False
+
+    @property
+    def mtime(self) -> float:
+        """Last change, Unix seconds."""
+        return self.mtime_ns / 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class LogSummary:
+    """What one log tells list, ledger, lineage and cache screen."""
+
+    row: SessionRow
+    requests: tuple[Request, ...]
+    """Own requests only, each once."""
+    compactions: tuple[Compaction, ...]
+    problems: tuple[Problem, ...]
+    apart: tuple[Request, ...] = ()
+    """Calls that are billed but that the agent's own totals leave out: shown only by task (facts/dsh.md section 4)."""
+
+
+class LogFold(Protocol):
+    """Reads a log line by line and can be put away and taken up again at a byte offset."""
+
+    def wants(self, line: bytes) -> bool:
+        """Whether this line must be parsed; told by its first bytes, so that most lines never are."""
+        ...
+
+    def feed(self, record: Record) -> None:
+        """Take in one record; records come in file order."""
+        ...
+
+    def summary(self) -> LogSummary:
+        """What is known after the records fed so far."""
+        ...
+
+    def dump(self) -> bytes:
+        """The state as JSON bytes; :class:`LogFold` implementations can be made from them again."""
+        ...
+
+
+FoldMaker = Callable[[LogFile, bytes | None], LogFold]
+"""Makes the fold of a log, empty or from what :meth:`LogFold.dump` gave."""
+Pulse = Callable[[], None]
+"""Called now and then by whatever takes long; raises ``Interrupted`` when somebody asked to stop."""
+
+
+def no_pulse() -> None:
+    """Nobody asks to stop."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoldPlace:
+    """Where a fold was put away: its state and where the log goes on."""
+
+    state: bytes
+    offset: int
+    """Decompressed bytes fed so far; a line begins there."""
+    line: int
+    """The number of the line that begins there."""
+    guard_offset: int = 0
+    guard: bytes = b""
+    """The beginning of the last record fed: when it is not there any more, the log was rewritten."""
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """A summary and, when it was asked for, the place to go on from."""
+
+    summary: LogSummary
+    place: FoldPlace | None
+
+
+def problem_of(path: str, record: Record) -> Problem:
+    """The problem of a record that could not be read."""
+    return Problem(path, record.line or None, record.offset, record.problem or "not a JSON object")
+
+
+def fold_log(
+    log: LogFile, make: FoldMaker, start: FoldPlace | None = None, *, keep: bool = False, pulse: Pulse = no_pulse
+) -> Folded:
+    """Fold a log from its beginning or from where an earlier fold was put away; never raises for a damaged log.
+
+    Args:
+        log: the log.
+        make: makes its fold.
+        start: from where to go on; checked with :func:`still_there` by the caller.
+        keep: give the place to go on from as well. What follows the last newline is in the summary but not in the
+            place: a line half written is read whole the next time.
+        pulse: called every few hundred records.
+
+    Raises:
+        Interrupted: by ``pulse``.
+    """
+    fold = make(log, None if start is None else start.state)
+    odd: list[Problem] = []
+    place = start
+    last: Record | None = None
+    held = False
+    offset, line = (0, 1) if start is None else (start.offset, start.line)
+    try:
+        for count, record in enumerate(read_records(log.path, offset=offset, line=line, wants=fold.wants)):
+            if count % PULSE_EVERY == 0:
+                pulse()
+            if not record.complete and not held:
+                held = True
+                place = _place(fold, last, start) if keep else None
+            try:
+                fold.feed(record)
+            except MALFORMED as error:
+                odd.append(Problem(log.path, record.line or None, record.offset, _shape(error)))
+            if record.complete:
+                last = record
+    except Interrupted:
+        raise
+    except (OSError, StorageError) as error:
+        odd.append(Problem(log.path, None, None, _why(error)))
+    if keep and not held:
+        place = _place(fold, last, start)
+    return Folded(_with_problems(fold.summary(), odd), place if keep else None)
+
+
+def _place(fold: LogFold, last: Record | None, start: FoldPlace | None) -> FoldPlace | None:
+    """Just behind the last whole record; unwanted lines behind it are cheap to pass over again."""
+    if last is None:
+        return start
+    return FoldPlace(fold.dump(), last.end, last.line + 1, last.offset, last.raw[:GUARD_BYTES])
+
+
+def still_there(log: LogFile, place: FoldPlace) -> bool:
+    """Whether the log still holds the last record of an earlier fold where that found it."""
+    try:
+        return read_piece(log.path, place.guard_offset, len(place.guard)) == place.guard
+    except OSError:
+        return False
+
+
+def _with_problems(summary: LogSummary, odd: Sequence[Problem]) -> LogSummary:
+    if not odd:
+        return summary
+    problems = (*summary.problems, *odd)
+    return replace(summary, row=replace(summary.row, problems=len(problems)), problems=problems)
+
+
+def _shape(error: Exception) -> str:
+    return f"a record of an unexpected shape ({type(error).__name__}: {error})"
+
+
+def _why(error: OSError | StorageError) -> str:
+    return str(error) if isinstance(error, StorageError) else f"cannot be read: {error.strerror or error}"
+
+
+class SummarySource(Protocol):
+    """Gives the summaries of logs, from wherever they are had fastest."""
+
+    @property
+    def origin(self) -> Origin:
+        """What rows made of these summaries say about where they come from."""
+        ...
+
+    def summaries(self, logs: Iterable[LogFile], pulse: Pulse = no_pulse) -> Iterator[tuple[LogFile, LogSummary]]:
+        """One summary a log, in the same order; logs that vanished are told by their problems."""
+        ...
+
+
+@dataclass(slots=True)
+class _Kept:
+    log: LogFile
+    folded: Folded
+
+
+class ScanSource:
+    """Folds files when asked and remembers what it folded while the files stay as they are."""
+
+    origin: Origin = "scan"
+
+    def __init__(
+        self, make: FoldMaker, *, capacity: int = CACHED_REQUESTS, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._make = make
+        self._capacity = capacity
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._weight = 0
+
+    def summaries(self, logs: Iterable[LogFile], pulse: Pulse = no_pulse) -> Iterator[tuple[LogFile, LogSummary]]:
+        """Fold each log, or take what is remembered of it."""
+        for log in logs:
+            pulse()
+            yield log, self._summary(log, pulse)
+
+    def _summary(self, log: LogFile, pulse: Pulse) -> LogSummary:
+        with self._lock:
+            kept = self._kept.get(log.path)
+            if kept is not None:
+                self._kept.move_to_end(log.path)
+        if kept is not None and _same_state(kept.log, log):
+            return kept.folded.summary
+        place = kept.folded.place if kept is not None and _grown(kept.log, log) else None
+        if place is not None and not still_there(log, place):
+            place = None
+        keep = self._clock() - log.mtime < GROWING_SECONDS
+        folded = fold_log(log, self._make, place, keep=keep, pulse=pulse)
+        self._remember(log, folded)
+        return folded.summary
+
+    def _remember(self, log: LogFile, folded: Folded) -> None:
+        with self._lock:
+            old = self._kept.pop(log.path, None)
+            if old is not None:
+                self._weight -= _weight(old)
+            kept = _Kept(log, folded)
+            self._kept[log.path] = kept
+            self._weight += _weight(kept)
+            while self._weight > self._capacity and len(self._kept) > 1:
+                self._weight -= _weight(self._kept.popitem(last=False)[1])
+
+
+def _weight(kept: _Kept) -> int:
+    state = kept.folded.place
+    return CACHED_LOG_WEIGHT + len(kept.folded.summary.requests) + (len(state.state) >> 9 if state else 0)
+
+
+def _same_file(old: LogFile, new: LogFile) -> bool:
+    return (old.device, old.inode) == (new.device, new.inode)
+
+
+def _same_state(old: LogFile, new: LogFile) -> bool:
+    return _same_file(old, new) and (old.size, old.mtime_ns) == (new.size, new.mtime_ns)
+
+
+def _grown(old: LogFile, new: LogFile) -> bool:
+    return _same_file(old, new) and new.size > old.size
