@@ -82,3 +82,26 @@ class WriteFailed(StorageError):
         self.code = code
         """SQLite's extended result code; 0 where it was not SQLite."""
         super().__init__(f"The change to {path} was not made", reason, advice)
+
+
+class StoreDamaged(StoreUnreadable):
+    """SQLite says the file, or one index in it, is malformed."""
+
+    def __init__(self, path: str, reason: str, advice: str | None = None, code: int = 11) -> None:
+        self.code = code
+        """SQLite's extended result code: 267 (CORRUPT_VTAB) is a full-text index, not the base tables."""
+        super().__init__(path, reason, advice)
+
+
+class StoreBusy(StoreUnreadable):
+    """Another program holds the file, or it changes faster than it can be read."""
+
+
+class QueryFailed(StorageError):
+    """SQLite refused one statement: a tokenizer it does not have, JSON it cannot read, a match it cannot parse."""
+
+    def __init__(self, path: str, reason: str, code: int = 1) -> None:
+        self.path = path
+        self.reason = reason
+        self.code = code
+        super().__init__(f"A question to {path} was refused", reason)
