@@ -394,6 +394,8 @@ class Request:
     session_key: RawText | None = None
     cost_usd: float | None = None
     cost_status: CostStatus | None = None
+    calls: int = 1
+    """Model calls this stands for: more than one where the store keeps sums only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -411,6 +413,8 @@ class UsageReport:
     sums: tuple[UsageSum, ...]
     sessions: dict[RawText | None, int]
     """Distinct sessions by key."""
+    distinct: int | None = None
+    """Distinct sessions in all; ``None`` where the store did not count them (keys may share sessions)."""
 
 
 @dataclass(frozen=True, slots=True)
