@@ -248,6 +248,16 @@ class ScanSource:
         self._remember(log, folded)
         return folded.summary
 
+    def remembers(self, log: LogFile) -> bool:
+        """Whether this log, as it is now, need not be read."""
+        with self._lock:
+            kept = self._kept.get(log.path)
+        return kept is not None and _same_state(kept.log, log)
+
+    def remember(self, log: LogFile, folded: Folded) -> None:
+        """Take what was folded elsewhere; used while the log is as it was then, or to go on from its place."""
+        self._remember(log, folded)
+
     def _remember(self, log: LogFile, folded: Folded) -> None:
         with self._lock:
             old = self._kept.pop(log.path, None)

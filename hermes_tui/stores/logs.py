@@ -60,6 +60,7 @@ from hermes_tui.stores.log_source import (
     no_pulse,
     problem_of,
 )
+from hermes_tui.stores.log_texts import LogTexts
 from hermes_tui.stores.log_usage import UsageLedger
 from hermes_tui.stores.protocol import ChangeVerb, Transcript
 
@@ -176,6 +177,11 @@ class LogStore(ABC):
         """Whether its agent is at work on it; never found out by taking a lock."""
         return is_running(row, now)
 
+    def log_texts(self, log: LogFile) -> LogTexts | None:
+        """How a full-text index reads this log; ``None``: it is only scanned."""
+        del log
+        return None
+
     def own_findings(self, index: LogIndex) -> Sequence[Finding]:
         """What the status of this agent's store says beyond :meth:`status`; cheap, from the index."""
         del index
@@ -218,6 +224,14 @@ class LogStore(ABC):
             while len(self._peeked) > PEEKS_KEPT:
                 self._peeked.popitem(last=False)
         return row
+
+    def remember_peeks(self, peeks: Iterable[tuple[LogFile, SessionRow]]) -> None:
+        """Take peeks an index kept: each counts only while its log has the same size and time."""
+        with self._lock:
+            for log, row in peeks:
+                self._peeked[log] = row
+            while len(self._peeked) > PEEKS_KEPT:
+                self._peeked.popitem(last=False)
 
     def bare_row(self, log: LogFile) -> SessionRow:
         """What the folder alone tells of a log that cannot be read."""

@@ -1,0 +1,124 @@
+"""Summaries of logs as bytes and back: positional lists, because a list start decodes thousands of them.
+
+The order of fields is the format: a change of a dataclass in ``model`` changes :data:`SHAPE`, and an index with another
+shape is thrown away and built again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any, Final, cast
+
+import orjson
+
+from hermes_tui.model import (
+    CacheEvent,
+    Compaction,
+    Cost,
+    Problem,
+    Request,
+    SessionRow,
+    Spend,
+    StoreRef,
+    Usage,
+)
+from hermes_tui.stores.log_source import LogSummary
+
+_NESTED: Final = (Usage, Spend, Cost, StoreRef, CacheEvent, Compaction, Problem, Request, SessionRow)
+_NAMES: Final = {cls: tuple(f.name for f in fields(cls)) for cls in _NESTED}
+_ROW: Final = {name: place for place, name in enumerate(_NAMES[SessionRow])}
+_REQUEST: Final = {name: place for place, name in enumerate(_NAMES[Request])}
+_SPEND: Final = {name: place for place, name in enumerate(_NAMES[Spend])}
+
+SHAPE: Final = hashlib.sha256(repr([(cls.__name__, _NAMES[cls]) for cls in _NESTED]).encode()).hexdigest()[:16]
+"""Names the field order; stored with the index."""
+
+
+def _plain(value: object) -> object:
+    names = _NAMES.get(type(value))  # type: ignore[arg-type]  # types outside the table give None
+    if names is not None:
+        return [_plain(getattr(value, name)) for name in names]
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return value
+
+
+def dump_json(value: object) -> bytes:
+    """JSON bytes; text with lone surrogates, which UTF-8 has no place for, goes as escapes."""
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        return json.dumps(value, separators=(",", ":")).encode("ascii")
+
+
+def load_json(data: bytes) -> Any:
+    """What :func:`dump_json` wrote."""
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return json.loads(data)
+
+
+def dump_card(summary: LogSummary) -> bytes:
+    """What a list needs of a log: its row, compactions and problems."""
+    return dump_json([_plain(summary.row), _plain(summary.compactions), _plain(summary.problems)])
+
+
+def dump_row(row: SessionRow) -> bytes:
+    """One row."""
+    return dump_json(_plain(row))
+
+
+def dump_requests(summary: LogSummary) -> bytes:
+    """What ledger and cache screen need besides."""
+    return dump_json([_plain(summary.requests), _plain(summary.apart)])
+
+
+def _spend(values: list[Any]) -> Spend:
+    place = _SPEND["usage"]
+    values[place] = Usage(*values[place])
+    return Spend(*values)
+
+
+def load_row(values: list[Any], store: StoreRef) -> SessionRow:
+    """A row again; ``store`` takes the place of the one it was made for, whose name may differ this time."""
+    values[_ROW["store"]] = store
+    values[_ROW["models"]] = tuple(values[_ROW["models"]])
+    values[_ROW["hit_rates"]] = tuple(values[_ROW["hit_rates"]])
+    values[_ROW["spend"]] = tuple(_spend(item) for item in values[_ROW["spend"]])
+    values[_ROW["cost"]] = Cost(*values[_ROW["cost"]])
+    usage = values[_ROW["usage"]]
+    values[_ROW["usage"]] = None if usage is None else Usage(*usage)
+    return SessionRow(*values)
+
+
+def load_peek(data: bytes, store: StoreRef) -> SessionRow:
+    """What :func:`dump_row` wrote."""
+    return load_row(load_json(data), store)
+
+
+def _request(values: list[Any]) -> Request:
+    place = _REQUEST["usage"]
+    values[place] = Usage(*values[place])
+    place = _REQUEST["events"]
+    values[place] = tuple(CacheEvent(*event) for event in values[place]) if values[place] else ()
+    return Request(*values)
+
+
+def load_card(data: bytes, store: StoreRef) -> tuple[SessionRow, tuple[Compaction, ...], tuple[Problem, ...]]:
+    """What :func:`dump_card` wrote."""
+    row, compactions, problems = cast("Sequence[list[Any]]", load_json(data))
+    return (
+        load_row(row, store),
+        tuple(Compaction(*item) for item in compactions),
+        tuple(Problem(*item) for item in problems),
+    )
+
+
+def load_requests(data: bytes) -> tuple[tuple[Request, ...], tuple[Request, ...]]:
+    """What :func:`dump_requests` wrote: own requests, and those told apart."""
+    own, apart = cast("Sequence[list[list[Any]]]", load_json(data))
+    return tuple(map(_request, own)), tuple(map(_request, apart))

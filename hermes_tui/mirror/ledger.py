@@ -1,0 +1,173 @@
+"""What the mirror holds of which log, and how one projection is written: rows and checkpoint in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+import apsw
+
+from hermes_tui.mirror.database import MirrorDatabase
+from hermes_tui.mirror.projector import IndexedText, Known, Projection, ToolsProjection, dump_place, load_place
+from hermes_tui.model import SessionId
+from hermes_tui.stores.log_source import LogFile
+
+TIME_SHIFT: Final = 9
+"""Ids of texts are seconds * 512 + a running number, so that the index gives the newest first without sorting."""
+_SEATS: Final = 1 << TIME_SHIFT
+_LOG_COLUMNS: Final = "id, path, device, inode, size, mtime_ns, archived, head, tools_offset, tools_line"
+
+
+def _signed(number: int) -> int:
+    """An unsigned 64-bit file number as SQLite can hold it."""
+    return number - (1 << 64) if number >= 1 << 63 else number
+
+
+def known_logs(database: MirrorDatabase, store_path: str) -> dict[str, Known]:
+    """Every log of a store that the mirror has, by path, without the fold's state.
+
+    Raises:
+        apsw.Error: the mirror cannot be read.
+    """
+    rows = database.rows(f"SELECT {_LOG_COLUMNS} FROM logs WHERE store = ?", (store_path,))
+    return {row[1]: _known(row, b"") for row in rows}
+
+
+def known_log(database: MirrorDatabase, path: str) -> Known | None:
+    """One log with the place its fold was put away at.
+
+    Raises:
+        apsw.Error: the mirror cannot be read.
+    """
+    rows = database.rows(f"SELECT {_LOG_COLUMNS}, place FROM logs WHERE path = ?", (path,))
+    return _known(rows[0], rows[0][10]) if rows else None
+
+
+def _known(row: Sequence[Any], place: bytes) -> Known:
+    id_, path, device, inode, size, mtime_ns, archived, head, tools_offset, tools_line = row[:10]
+    log = LogFile(path, SessionId(""), size, mtime_ns, device, inode, bool(archived))
+    return Known(id_, log, head, load_place(place), tools_offset, tools_line)
+
+
+def is_current(known: Known, log: LogFile) -> bool:
+    """Whether the log is as it was when it was projected."""
+    old = known.log
+    return (old.device, old.inode, old.size, old.mtime_ns) == (
+        _signed(log.device),
+        _signed(log.inode),
+        log.size,
+        log.mtime_ns,
+    )
+
+
+def write_projections(
+    connection: apsw.Connection, agent: str, store_path: str, projections: Sequence[Projection]
+) -> None:
+    """Write what was read of some logs; inside one transaction of the retrying writer."""
+    texts: list[tuple[IndexedText, int, float]] = []
+    for projection in projections:
+        log_id = _write_log(connection, agent, store_path, projection)
+        fallback = projection.log.mtime
+        texts.extend((text, log_id, fallback if text.at is None else text.at) for text in projection.talk)
+    _write_texts(connection, "talk", texts)
+
+
+def write_tools(connection: apsw.Connection, projections: Iterable[tuple[Known, ToolsProjection]]) -> None:
+    """Write the words of tool calls and results, if the log is still what it was when they were read."""
+    texts: list[tuple[IndexedText, int, float]] = []
+    for known, projection in projections:
+        connection.execute(
+            "UPDATE logs SET tools_offset = ?, tools_line = ? WHERE id = ? AND tools_offset = ? AND head = ?",
+            (projection.offset, projection.line, known.id, known.tools_offset, known.head),
+        )
+        if connection.changes():
+            fallback = known.log.mtime
+            texts.extend((text, known.id, fallback if text.at is None else text.at) for text in projection.texts)
+    _write_texts(connection, "tools", texts)
+
+
+def forget_logs(connection: apsw.Connection, ids: Sequence[int]) -> None:
+    """Take away logs that are gone, with their words: the mirror never leads."""
+    for log_id in ids:
+        _forget_texts(connection, log_id)
+        connection.execute("DELETE FROM logs WHERE id = ?", (log_id,))
+
+
+def _forget_texts(connection: apsw.Connection, log_id: int) -> None:
+    ids = [row[0] for row in connection.execute("SELECT id FROM texts WHERE log = ?", (log_id,))]
+    for table in ("talk", "tools"):
+        connection.executemany(f"DELETE FROM {table} WHERE rowid = ?", ((text_id,) for text_id in ids))
+    connection.execute("DELETE FROM texts WHERE log = ?", (log_id,))
+
+
+def _write_log(connection: apsw.Connection, agent: str, store_path: str, projection: Projection) -> int:
+    log, place = projection.log, projection.place
+    found = list(connection.execute("SELECT id, tools_offset, tools_line FROM logs WHERE path = ?", (log.path,)))
+    tools = (0, 1)
+    if found and projection.fresh:
+        _forget_texts(connection, found[0][0])
+    elif found:
+        tools = (found[0][1], found[0][2])
+    connection.execute(
+        "INSERT OR REPLACE INTO logs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            found[0][0] if found else None,
+            agent,
+            store_path,
+            log.path,
+            _signed(log.device),
+            _signed(log.inode),
+            log.size,
+            log.mtime_ns,
+            int(log.archived),
+            projection.head,
+            dump_place(place),
+            projection.peek,
+            projection.card,
+            projection.requests,
+            *tools,
+            0 if place is None else place.offset,
+        ),
+    )
+    return int(found[0][0]) if found else connection.last_insert_rowid()
+
+
+def _write_texts(connection: apsw.Connection, table: str, texts: list[tuple[IndexedText, int, float]]) -> None:
+    """In order of time, because the word index wants growing ids."""
+    texts.sort(key=lambda item: (_base(item[2]), item[1], item[0].line, item[0].part))
+    ids = list(_free_ids(connection, [_base(at) for _, _, at in texts]))
+    connection.executemany(
+        "INSERT INTO texts VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (
+            (text_id, log_id, text.line, text.offset, text.length, text.part, text.copy)
+            for text_id, (text, log_id, _) in zip(ids, texts, strict=True)
+        ),
+    )
+    connection.executemany(
+        f"INSERT INTO {table}(rowid, words) VALUES (?, ?)",
+        ((text_id, text.words) for text_id, (text, _, _) in zip(ids, texts, strict=True)),
+    )
+
+
+def _base(at: float) -> int:
+    return max(0, min(int(at), 1 << 40)) << TIME_SHIFT
+
+
+def _free_ids(connection: apsw.Connection, bases: Sequence[int]) -> Iterator[int]:
+    """An id for each text, at or after its second, none twice."""
+    second, following = -1, 0
+    for base in bases:
+        if base != second:
+            second = base
+            last = next(
+                iter(connection.execute("SELECT MAX(id) FROM texts WHERE id >= ? AND id < ?", (base, base + _SEATS)))
+            )[0]
+            following = max(following, base, 0 if last is None else last + 1)
+        while following >= base + _SEATS and _taken(connection, following):
+            following += 1
+        yield following
+        following += 1
+
+
+def _taken(connection: apsw.Connection, text_id: int) -> bool:
+    return bool(list(connection.execute("SELECT 1 FROM texts WHERE id = ?", (text_id,))))

@@ -1,0 +1,204 @@
+"""From a log to what the mirror keeps of it: one pass over the new lines gives summary, words and the place to go on.
+
+A projection is worked out without touching the mirror, in whatever process, and written by the one writer afterwards.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from hermes_tui.mirror.codec import dump_card, dump_json, dump_requests, dump_row, load_json
+from hermes_tui.mirror.words import index_words
+from hermes_tui.storage.jsonl import Record, read_piece, read_records
+from hermes_tui.stores.log_source import FoldPlace, LogFile, LogFold, LogSummary, fold_log, still_there
+from hermes_tui.stores.log_texts import LogTexts
+from hermes_tui.stores.logs import LogStore
+
+HEAD_BYTES: Final = 4_096
+"""Bytes at the start of a log that tell whether it is still the same one."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedText:
+    """One text for the word index and where its line lies."""
+
+    line: int
+    offset: int
+    length: int
+    part: int
+    at: float | None
+    copy: int | None
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the mirror has of a log already."""
+
+    id: int
+    log: LogFile
+    head: bytes
+    place: FoldPlace | None
+    tools_offset: int
+    tools_line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """Everything one transaction writes about one log."""
+
+    log: LogFile
+    head: bytes
+    fresh: bool
+    """What was known before is thrown away."""
+    place: FoldPlace | None
+    peek: bytes
+    card: bytes
+    requests: bytes
+    talk: tuple[IndexedText, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolsProjection:
+    """The words of tool calls and results between two places of a log."""
+
+    log: LogFile
+    offset: int
+    line: int
+    texts: tuple[IndexedText, ...]
+
+
+def head_hash(log: LogFile) -> bytes:
+    """A hash of the first bytes as they are on disk; a short log's hash covers what is there.
+
+    Raises:
+        OSError: the log cannot be read.
+    """
+    with Path(log.path).open("rb") as file:
+        return hashlib.blake2b(file.read(HEAD_BYTES), digest_size=8).digest()
+
+
+def dump_place(place: FoldPlace | None) -> bytes:
+    """A place as bytes."""
+    if place is None:
+        return b""
+    head = dump_json([place.offset, place.line, place.guard_offset, len(place.guard)])
+    return b"\n".join((head, place.guard + place.state))
+
+
+def load_place(data: bytes) -> FoldPlace | None:
+    """What :func:`dump_place` wrote."""
+    if not data:
+        return None
+    head, rest = data.split(b"\n", 1)
+    offset, line, guard_offset, guard_length = load_json(head)
+    return FoldPlace(rest[guard_length:], offset, line, guard_offset, rest[:guard_length])
+
+
+@dataclass(slots=True)
+class _Collector:
+    """A fold that also keeps the words of prompts and replies on their way past."""
+
+    fold: LogFold
+    texts: LogTexts | None
+    found: list[IndexedText] = field(default_factory=list)
+
+    def wants(self, line: bytes) -> bool:
+        return self.fold.wants(line) or (self.texts is not None and self.texts.phase(line) == "talk")
+
+    def feed(self, record: Record) -> None:
+        if self.texts is not None and record.complete and self.texts.phase(record.raw) == "talk":
+            self.found.extend(_indexed(self.texts, record))
+        if self.fold.wants(record.raw):
+            self.fold.feed(record)
+
+    def summary(self) -> LogSummary:
+        return self.fold.summary()
+
+    def dump(self) -> bytes:
+        return self.fold.dump()
+
+
+def _indexed(texts: LogTexts, record: Record) -> Iterator[IndexedText]:
+    for text in texts.texts(record):
+        words = index_words(text.text)
+        if words:
+            copy = None if text.copy is None else _copy_number(text.copy)
+            yield IndexedText(record.line, record.offset, record.length, text.part, text.at, copy, words)
+
+
+def _copy_number(key: str) -> int:
+    digest = hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "big", signed=True)
+
+
+def project(store: LogStore, log: LogFile, known: Known | None) -> Projection:
+    """Read what is new in a log, or all of it where it is not the log that was known.
+
+    Raises:
+        OSError: the log is gone or cannot be read.
+    """
+    head = head_hash(log)
+    start = known.place if known is not None and _same_log(log, head, known) else None
+    texts = store.log_texts(log)
+    made: list[_Collector] = []
+
+    def make(log: LogFile, state: bytes | None) -> LogFold:
+        made.append(_Collector(store.fold(log, state), texts))
+        return made[-1]
+
+    folded = fold_log(log, make, start, keep=True)
+    return Projection(
+        log=log,
+        head=head,
+        fresh=start is None,
+        place=folded.place,
+        peek=dump_row(store.peeked(log)),
+        card=dump_card(folded.summary),
+        requests=dump_requests(folded.summary),
+        talk=tuple(made[-1].found),
+    )
+
+
+def _same_log(log: LogFile, head: bytes, known: Known) -> bool:
+    """Grown, not replaced, rewritten, cut or compressed."""
+    old, place = known.log, known.place
+    if place is None or (old.device, old.inode) != (log.device, log.inode) or log.size < old.size:
+        return False
+    if old.size >= HEAD_BYTES and head != known.head:
+        return False
+    return still_there(log, place)
+
+
+def project_tools(store: LogStore, known: Known, most_bytes: int) -> ToolsProjection:
+    """The words of tool calls and results from where the last run stopped, up to what was projected of the log.
+
+    Raises:
+        OSError: the log is gone or cannot be read.
+    """
+    texts = store.log_texts(known.log)
+    end = known.place.offset if known.place is not None else 0
+    if texts is None or known.tools_offset >= end:
+        return ToolsProjection(known.log, max(end, known.tools_offset), known.tools_line, ())
+    found: list[IndexedText] = []
+    offset, line = known.tools_offset, known.tools_line
+    for record in read_records(known.log.path, offset=offset, line=line, end=end):
+        if record.offset - known.tools_offset >= most_bytes:
+            return ToolsProjection(known.log, record.offset, record.line, tuple(found))
+        if record.complete and texts.phase(record.raw) == "tools":
+            found.extend(_indexed(texts, record))
+    last = known.place.line if known.place is not None else line
+    return ToolsProjection(known.log, end, last, tuple(found))
+
+
+def stored_line(path: str, offset: int, length: int) -> bytes:
+    """A line again, by where the index says it lies.
+
+    Raises:
+        OSError: the log is gone or cannot be read.
+    """
+    return read_piece(path, offset, length)

@@ -1,0 +1,136 @@
+"""Summaries from the mirror where it is current, from the log where it is not; and how often which, with the reason."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any, Final
+
+import apsw
+
+from hermes_tui.mirror.codec import load_card, load_peek, load_requests
+from hermes_tui.mirror.database import MirrorDatabase
+from hermes_tui.mirror.ledger import is_current, known_logs
+from hermes_tui.mirror.projector import Known, load_place
+from hermes_tui.model import Origin, SessionId
+from hermes_tui.stores.log_source import Folded, LogFile, LogSummary, Pulse, ScanSource, no_pulse
+from hermes_tui.stores.logs import LogStore
+
+_NO_SESSION: Final = SessionId("")
+ONE_BY_ONE: Final = 64
+"""Up to so many logs are asked for one by one; more are read with the store's other logs in one pass."""
+
+
+class MirrorSource:
+    """A scan that is handed what the mirror remembers: an answer is as right as the log, only sooner."""
+
+    origin: Origin = "mirror"
+
+    def __init__(self, database: MirrorDatabase, store: LogStore, scan: ScanSource) -> None:
+        self._database = database
+        self._store = store
+        self._scan = scan
+        self._lock = threading.Lock()
+        self.fallbacks: Counter[str] = Counter()
+        """Why logs were read instead: reason and how often."""
+
+    def summaries(self, logs: Iterable[LogFile], pulse: Pulse = no_pulse) -> Iterator[tuple[LogFile, LogSummary]]:
+        """One summary a log, in the same order; see :class:`ScanSource`."""
+        asked = list(logs)
+        current = self._prime([log for log in asked if not self._scan.remembers(log)])
+        for log, summary in self._scan.summaries(asked, pulse):
+            if log.path in current:
+                yield log, replace(summary, row=replace(summary.row, origin="mirror"))
+            else:
+                yield log, summary
+
+    def peeks(self) -> None:
+        """Hand the store the rows of every log that is as it was when it was projected."""
+        now = {log.path: log for log in self._store.logs()}
+        for row in self._rows("SELECT path, device, inode, size, mtime_ns, peek FROM logs WHERE store = ?"):
+            log = now.get(row[0])
+            if log is not None and is_current(_known(row), log):
+                self._store.remember_peeks([(log, load_peek(row[5], self._store.ref))])
+
+    def lag(self) -> int | None:
+        """Logs that are not in the mirror as they are now; ``None`` where it cannot be read."""
+        try:
+            known = known_logs(self._database, self._store.ref.path)
+            logs = self._store.logs()
+        except (apsw.Error, OSError):
+            return None
+        return sum(1 for log in logs if log.path not in known or not is_current(known[log.path], log))
+
+    def lead(self) -> int:
+        """Logs in the mirror that are not on disk: what its own update would take away."""
+        try:
+            known = known_logs(self._database, self._store.ref.path)
+            here = {log.path for log in self._store.logs()}
+        except (apsw.Error, OSError):
+            return 0
+        return sum(1 for path in known if path not in here)
+
+    def _prime(self, missing: list[LogFile]) -> set[str]:
+        """Give the scan what the mirror has of these logs; the paths it need not read."""
+        if not missing:
+            return set()
+        columns = "SELECT path, device, inode, size, mtime_ns, card, requests, place FROM logs"
+        if len(missing) <= ONE_BY_ONE:
+            rows: Iterator[tuple[Any, ...]] = (
+                row for log in missing for row in self._rows(f"{columns} WHERE path = ?", log.path)
+            )
+        else:
+            rows = self._rows(f"{columns} WHERE store = ?")
+        wanted = {log.path: log for log in missing}
+        current: set[str] = set()
+        for row in rows:
+            log = wanted.get(row[0])
+            if log is None:
+                continue
+            if is_current(_known(row), log):
+                current.add(log.path)
+                self._scan.remember(log, Folded(self._summary(row), None))
+            elif (row[1], row[2]) == (log.device, log.inode) and log.size > row[3]:
+                # It grew: only what is new must be read.
+                self._count("behind")
+                old = replace(log, size=row[3], mtime_ns=row[4])
+                self._scan.remember(old, Folded(self._summary(row), load_place(row[7])))
+            else:
+                self._count("changed")
+            del wanted[row[0]]
+        for _ in wanted:
+            self._count("not-in-mirror")
+        return current
+
+    def _summary(self, row: tuple[Any, ...]) -> LogSummary:
+        card, compactions, problems = load_card(row[5], self._store.ref)
+        own, apart = load_requests(row[6])
+        return LogSummary(card, own, compactions, problems, apart)
+
+    def _rows(self, sql: str, path: str | None = None) -> Iterator[tuple[Any, ...]]:
+        try:
+            yield from self._database.iterate(sql, (self._store.ref.path if path is None else path,))
+        except apsw.Error as error:
+            self._count(_reason(error))
+
+    def _count(self, reason: str) -> None:
+        with self._lock:
+            self.fallbacks[reason] += 1
+
+
+def _known(row: tuple[Any, ...]) -> Known:
+    path, device, inode, size, mtime_ns = row[:5]
+    log = LogFile(path, _NO_SESSION, size, mtime_ns, device, inode)
+    return Known(0, log, b"", None, 0, 1)
+
+
+def _reason(error: apsw.Error) -> str:
+    if isinstance(error, apsw.BusyError | apsw.LockedError):
+        return "locked"
+    if isinstance(error, apsw.InterruptError):
+        return "interrupted"
+    if isinstance(error, apsw.CantOpenError):
+        return "missing"
+    return "unreadable"

@@ -1,0 +1,77 @@
+"""The words of the index: Latin as it stands, CJK runs as pairs; and the question a query asks of it.
+
+The pairs are made here and the rest is left to SQLite's own tokenizer, because a tokenizer in Python is ten times
+slower (issue 6). The index only proposes: the matcher reads the log and decides.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from typing import Final
+
+from hermes_tui.storage.fulltext import All, Any, Matcher, Node, Term, Unit
+from hermes_tui.storage.letters import CJK_CLASS
+
+_RUN: Final = re.compile(f"[{CJK_CLASS}]+")
+_QUOTE: Final = str.maketrans({'"': " "})
+
+
+def index_words(text: str) -> str:
+    """The text as it goes to the tokenizer: each CJK run becomes its pairs and its last character, spaces between."""
+    if text.isascii():
+        return text
+    return _RUN.sub(_pairs, text)
+
+
+def _pairs(run: re.Match[str]) -> str:
+    letters = run[0]
+    pairs = [letters[at : at + 2] for at in range(len(letters) - 1)]
+    return f" {' '.join(pairs)} {letters[-1]} " if pairs else f" {letters} "
+
+
+def index_query(matcher: Matcher) -> str | None:
+    """What to ask the index so that every match is among the answers; ``None`` where only a scan can tell."""
+    return None if matcher.root is None else _node(matcher.root)
+
+
+def _node(node: Node) -> str | None:
+    match node:
+        case Term(units, prefix):
+            return _all(list(_term(units, prefix)))
+        case All(parts, _):
+            # What is to be left out is the matcher's business: a proposal may be too wide, never too narrow.
+            return _all([asked for part in parts if (asked := _node(part)) is not None])
+        case Any(parts):
+            choices = [asked for part in parts if (asked := _node(part)) is not None]
+            return f"({' OR '.join(choices)})" if len(choices) == len(parts) else None
+
+
+def _all(asked: list[str]) -> str | None:
+    if not asked:
+        return None
+    return asked[0] if len(asked) == 1 else f"({' AND '.join(asked)})"
+
+
+def _term(units: tuple[Unit, ...], prefix: bool) -> Iterator[str]:
+    for place, unit in enumerate(units):
+        if unit.cjk:
+            yield from _cjk(unit.text)
+        else:
+            yield from _latin(unit.text, prefix and place == len(units) - 1)
+
+
+def _cjk(text: str) -> Iterator[str]:
+    if len(text) == 1:
+        yield f'"{text}" *'
+    else:
+        yield from dict.fromkeys(f'"{text[at : at + 2]}"' for at in range(len(text) - 1))
+
+
+def _latin(text: str, prefix: bool) -> Iterator[str]:
+    """A word of a script whose vowel signs the tokenizer takes for gaps is several words to it."""
+    pieces = "".join(" " if unicodedata.category(letter)[0] == "M" else letter for letter in text)
+    words = pieces.translate(_QUOTE).split()
+    for place, word in enumerate(words):
+        yield f'"{word}" *' if prefix and place == len(words) - 1 else f'"{word}"'
