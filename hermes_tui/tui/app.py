@@ -1,0 +1,256 @@
+"""The app: composes nothing itself, opens the library, switches between the places."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from textual import work
+from textual.app import App, SystemCommand
+from textual.binding import BindingType
+from textual.screen import Screen
+
+from hermes_tui.library.commands import COMMANDS
+from hermes_tui.tui.commands import Commands, bindings_for
+from hermes_tui.tui.desk import Desk
+from hermes_tui.tui.glyphs import ASCII
+from hermes_tui.tui.messages import LibraryOpened, ShowPlace, ShowTranscript, StoresChanged
+from hermes_tui.tui.screens.place import Place
+from hermes_tui.tui.stylesheets import sheet
+
+if TYPE_CHECKING:
+    from hermes_tui.library.sources import SourceOptions
+
+DARK: Final = "textual-dark"
+COLOURLESS: Final = "ansi-dark"
+"""NO_COLOR: the ansi themes send no colours of ours (facts/textual.md, section 6)."""
+
+
+class HermesTui(App[None]):
+    """A terminal browser for the conversations that AI agents leave on disk."""
+
+    TITLE = "hermes-tui"
+    CSS_PATH = sheet("app.tcss")
+    DEFAULT_MODE = "sessions"
+    COMMANDS = {Commands}  # noqa: RUF012 - Textual's own form
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings_for("app")]
+    ENABLE_COMMAND_PALETTE = True
+    COMMAND_PALETTE_BINDING = ""
+
+    def __init__(
+        self,
+        options: SourceOptions,
+        open_id: str | None = None,
+        *,
+        desk: Desk | None = None,
+        environ: Mapping[str, str] | None = None,
+        ascii_only: bool = False,
+    ) -> None:
+        self.desk = desk or Desk()
+        self._options = options
+        self._open_id = open_id
+        self._environ = os.environ if environ is None else environ
+        self._trail: list[str] = []
+        """Places we came from, for Escape."""
+        super().__init__()
+        if ascii_only:
+            self.desk.glyphs = ASCII
+        self.animation_level = "none"
+        self.theme = COLOURLESS if self._environ.get("NO_COLOR") else DARK
+        for place, build in _places(self.desk).items():
+            self.add_mode(place, build)
+
+    # Opening.
+
+    def on_mount(self) -> None:
+        if self.desk.library is not None:
+            self._begin()
+        else:
+            self.open_stores()
+
+    @work(thread=True, exclusive=True, group="open", exit_on_error=False, description="Looking for stores")
+    def open_stores(self) -> None:
+        """Find the stores; nothing of theirs is opened yet."""
+        from hermes_tui.library.sources import open_library
+
+        self.post_message(LibraryOpened(open_library(self._options, self._environ)))
+
+    def on_library_opened(self, event: LibraryOpened) -> None:
+        """Let every screen begin."""
+        self.desk.library = event.library
+        self.desk.subject = None
+        self._use_settings()
+        for stack in self._screen_stacks.values():
+            for screen in stack:
+                if isinstance(screen, Place) and screen.is_mounted:
+                    screen.library_ready()
+        self._begin()
+
+    def _use_settings(self) -> None:
+        assert self.desk.library is not None
+        settings = self.desk.library.settings
+        if settings.ascii:
+            self.desk.glyphs = ASCII
+        if settings.theme in self.available_themes and not self._environ.get("NO_COLOR"):
+            self.theme = settings.theme
+        ids = {command.id for command in COMMANDS}
+        self.set_keymap({name: keys for name, keys in settings.keymap if name in ids})
+
+    def _begin(self) -> None:
+        if self._open_id is not None:
+            self.find_and_show(self._open_id)
+            self._open_id = None
+
+    @work(thread=True, exclusive=True, group="open", exit_on_error=False, description="Opening the conversation")
+    def find_and_show(self, text: str) -> None:
+        """Open the session that an id means."""
+        assert self.desk.library is not None
+        self.post_message(ShowTranscript(self.desk.library.find(text)))
+
+    # Going somewhere.
+
+    def on_show_place(self, event: ShowPlace) -> None:
+        """Go to one of the six places."""
+        if event.subject is not None:
+            self.desk.subject = event.subject
+        self.go(event.place)
+
+    def go(self, place: str) -> None:
+        """Switch to a place and remember where we came from."""
+        if place == self.current_mode:
+            # Where we are already: the place itself, not what was opened in it.
+            while len(self.screen_stack) > 1:
+                self.pop_screen()
+            return
+        self._trail = [*(step for step in self._trail if step != place), self.current_mode][-8:]
+        self.switch_mode(place)
+
+    def on_show_transcript(self, event: ShowTranscript) -> None:
+        """Read a conversation, on top of where we are."""
+        from hermes_tui.tui.screens.transcript import TranscriptScreen
+
+        self.desk.subject = event.found
+        self.push_screen(TranscriptScreen(self.desk, event, tab=self.current_mode))
+
+    def on_stores_changed(self, _event: StoresChanged) -> None:
+        """Let the places know."""
+        for stack in self._screen_stacks.values():
+            for screen in stack:
+                if isinstance(screen, Place):
+                    screen.stores_changed()
+
+    async def action_back(self) -> None:
+        """One step back: inside the screen, then to the screen below, then to the place before."""
+        screen = self.screen
+        if isinstance(screen, Place) and screen.step_back():
+            return
+        if len(self.screen_stack) > 1:
+            self.pop_screen()
+        elif self._trail:
+            self.switch_mode(self._trail.pop())
+
+    def action_sessions(self) -> None:
+        self.go("sessions")
+
+    def action_lineage(self) -> None:
+        self.go("lineage")
+
+    def action_search(self) -> None:
+        self.go("search")
+
+    def action_costs(self) -> None:
+        self.go("costs")
+
+    def action_cache(self) -> None:
+        self.go("cache")
+
+    def action_health(self) -> None:
+        self.go("health")
+
+    # Everywhere.
+
+    def action_help(self) -> None:
+        from hermes_tui.tui.screens.help import HelpScreen
+
+        if not isinstance(self.screen, HelpScreen):
+            self.push_screen(HelpScreen(self.desk, getattr(self.screen, "PLACE", "")))
+
+    def action_palette(self) -> None:
+        self.action_command_palette()
+
+    def action_theme(self) -> None:
+        self.search_themes()
+
+    async def action_quit(self) -> None:
+        """Leave; what runs in threads is interrupted, or it would hold the exit."""
+        self._interrupt()
+        self.exit()
+
+    def on_unmount(self) -> None:
+        self._interrupt()
+
+    def _interrupt(self) -> None:
+        self.workers.cancel_all()
+        if self.desk.library is not None:
+            for store in self.desk.library.stores:
+                store.interrupt()
+
+    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:  # noqa: ARG002
+        """None of Textual's own: the palette offers ours."""
+        return ()
+
+
+def _places(desk: Desk) -> dict[str, Callable[[], Screen[None]]]:
+    """Each place loads its module when it is first gone to: the list must be on screen soon."""
+
+    def sessions() -> Screen[None]:
+        from hermes_tui.tui.screens.sessions import SessionsScreen
+
+        return SessionsScreen(desk)
+
+    def lineage() -> Screen[None]:
+        from hermes_tui.tui.screens.lineage import LineageScreen
+
+        return LineageScreen(desk)
+
+    def search() -> Screen[None]:
+        from hermes_tui.tui.screens.search import SearchScreen
+
+        return SearchScreen(desk)
+
+    def costs() -> Screen[None]:
+        from hermes_tui.tui.screens.costs import CostsScreen
+
+        return CostsScreen(desk)
+
+    def cache() -> Screen[None]:
+        from hermes_tui.tui.screens.cache import CacheScreen
+
+        return CacheScreen(desk)
+
+    def health() -> Screen[None]:
+        from hermes_tui.tui.screens.health import HealthScreen
+
+        return HealthScreen(desk)
+
+    return {
+        "sessions": sessions,
+        "lineage": lineage,
+        "search": search,
+        "costs": costs,
+        "cache": cache,
+        "health": health,
+    }
+
+
+def run(options: SourceOptions, open_id: str | None = None) -> None:
+    """Start the browser; with an id, in that conversation."""
+    HermesTui(options, open_id, ascii_only=_ascii_wanted()).run()
+
+
+def _ascii_wanted() -> bool:
+    """Without UTF-8 our signs would be lost (facts/textual.md, section 6)."""
+    import sys
+
+    return "utf" not in (sys.stdout.encoding or "").lower()

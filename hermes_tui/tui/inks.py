@@ -1,0 +1,113 @@
+"""Inks: the names by which drawn lines ask for a colour, so that a theme reaches what we draw by hand.
+
+A view makes :data:`Line` values, which are clean text and ink names; a widget paints them. Only clean text may be in
+a run (design.md, rule 5).
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.strip import Strip
+from textual.widget import Widget
+
+from hermes_tui.tui.cells import fit, width_of
+
+Run = tuple[str, str]
+"""Clean text, and ink names parted by spaces ('' for none)."""
+Line = tuple[Run, ...]
+
+INKS: Final = (
+    "muted", "faint", "strong", "title", "accent", "good", "warn", "bad", "picked", "mark", "here", "head", "rule",
+    "prompt", "reply", "reasoning", "tool", "summary", "context", "notice", "code", "key", "tab", "estimated",
+    "keyword", "string", "comment", "number", "cursor", "blurred", "band", "quote",
+)  # fmt: skip
+
+
+def line_width(line: Line) -> int:
+    """Cells of a line."""
+    return sum(width_of(text) for text, _ in line)
+
+
+def spread(left: Line, right: Line, width: int) -> Line:
+    """One line with a left and a right part, exactly ``width`` cells; the left part gives way."""
+    space = width - line_width(right)
+    if space < 4:
+        return clip(left, width)
+    return (*clip(left, space), *right)
+
+
+def clip(line: Line, width: int, ellipsis: str = "…") -> Line:
+    """The line in exactly ``width`` cells: padded, or cut with an ellipsis."""
+    runs: list[Run] = []
+    room = width
+    total = line_width(line)
+    for text, ink in line:
+        size = width_of(text)
+        if size >= room and (size > room or total > width):
+            runs.append(
+                (fit(text, room, ellipsis=ellipsis) if size > room else fit(text + " ", room, ellipsis=ellipsis), ink)
+            )
+            return tuple(runs)
+        runs.append((text, ink))
+        room -= size
+    if room:
+        runs.append((" " * room, ""))
+    return tuple(runs)
+
+
+class Inked(Widget):
+    """A widget that paints lines by ink names."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"ink--{name}" for name in INKS}
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
+        self._inks: dict[str, Style] = {}
+        super().__init__(id=id, classes=classes)
+
+    def notify_style_update(self) -> None:
+        """Forget styles when the theme changes."""
+        self._inks.clear()
+        super().notify_style_update()
+
+    def ink(self, names: str) -> Style:
+        """The style of these inks, without the widget's own background."""
+        style = self._inks.get(names)
+        if style is None:
+            style = Style()
+            for name in names.split():
+                style += self._one(f"ink--{name}")
+            self._inks[names] = style
+        return style
+
+    def _one(self, component: str) -> Style:
+        whole = self.get_component_rich_style(component)
+        partial = self.get_component_rich_style(component, partial=True)
+        # The whole style has alpha blended away, the partial one tells which rules were set at all.
+        colour = whole.color if partial.color is not None else None
+        return Style(
+            color=colour,
+            bgcolor=whole.bgcolor if partial.bgcolor is not None else None,
+            bold=partial.bold,
+            dim=partial.dim,
+            italic=partial.italic,
+            underline=partial.underline,
+            reverse=partial.reverse,
+            strike=partial.strike,
+        )
+
+    def paint(self, line: Line, width: int, base: Style) -> Strip:
+        """A strip of exactly ``width`` cells."""
+        segments = [Segment(text, base + self.ink(ink) if ink else base) for text, ink in line if text]
+        return Strip(segments).adjust_cell_length(width, base)
+
+    def paint_flat(self, line: Line, width: int, style: Style) -> Strip:
+        """The same in one style, where inks would not be readable."""
+        return Strip([Segment("".join(text for text, _ in line), style)]).adjust_cell_length(width, style)
+
+    @property
+    def flat(self) -> bool:
+        """Whether the theme has only the terminal's own colours, so that a cursor row is drawn in one style."""
+        return self.app.theme.startswith("ansi")

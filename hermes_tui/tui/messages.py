@@ -1,0 +1,58 @@
+"""Messages that cross screens: requests to show something, and facts that concern more than one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from textual.message import Message
+
+if TYPE_CHECKING:
+    from hermes_tui.library.sources import Found, Library
+
+
+@dataclass
+class LibraryOpened(Message):
+    """The stores were found."""
+
+    library: Library
+    """What the screens may ask."""
+
+
+@dataclass
+class OpenFailed(Message):
+    """The stores could not be looked for at all."""
+
+    title: str
+    """What failed; raw."""
+    detail: str
+    """Why, and what to try; raw."""
+
+
+@dataclass
+class ShowTranscript(Message):
+    """The user wants to read a conversation."""
+
+    found: Found
+    """Which session, in which store."""
+    message_id: str | None = None
+    """Land on this message."""
+    query: str = ""
+    """Mark what matches this; raw."""
+    conversation: bool = True
+    """Its whole conversation, or that session alone."""
+
+
+@dataclass
+class ShowPlace(Message):
+    """The user wants another of the six places."""
+
+    place: str
+    """sessions, lineage, search, costs, cache or health."""
+    subject: Found | None = None
+    """The conversation it is about."""
+
+
+@dataclass
+class StoresChanged(Message):
+    """We changed something in a store, or found that somebody else did."""

@@ -1,0 +1,109 @@
+"""What the screens have in common: the frame around them, workers that fail aloud, Escape one step back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.screen import Screen
+from textual.widget import Widget
+from textual.worker import Worker, WorkerState
+
+from hermes_tui.text import clean, literal
+from hermes_tui.tui.desk import Desk
+from hermes_tui.tui.inks import Line, spread
+from hermes_tui.tui.widgets.furniture import KeyLine, TabLine
+from hermes_tui.tui.widgets.lines import StillLines
+
+
+class Place(Screen[None]):
+    """A full screen: tabs, a body, a status line, a key line."""
+
+    PLACE: ClassVar[str] = ""
+    """Its name in the list of commands."""
+    TAB: ClassVar[str] = ""
+    """Which of the six places it belongs to; '' for the mode it was opened in."""
+    BINDINGS: ClassVar[list[BindingType]] = []
+
+    def __init__(self, desk: Desk, tab: str = "") -> None:
+        super().__init__()
+        self.desk = desk
+        self._tab = tab or self.TAB
+        self._started_with: object = None
+
+    def compose(self) -> ComposeResult:
+        yield TabLine(self._tab)
+        yield from self.body()
+        yield StillLines(id="status")
+        yield KeyLine(self.PLACE)
+
+    def body(self) -> Iterable[Widget]:
+        """The widgets between tabs and status line."""
+        raise NotImplementedError
+
+    # What the app tells.
+
+    def on_mount(self) -> None:
+        if self.desk.library is not None:
+            self.library_ready()
+
+    def library_ready(self) -> None:
+        """The library is open: begin to load."""
+
+    def stores_changed(self) -> None:
+        """A store is not what it was; a screen that shows it live reads again."""
+
+    def on_screen_resume(self) -> None:
+        """Shown again: see whether the stores or the subject are others now."""
+        self._name_stores()
+
+    def _name_stores(self) -> None:
+        library = self.desk.library
+        if library is None or not self.is_mounted:
+            return
+        agents: dict[str, int] = {}
+        for store in library.stores:
+            agents[store.ref.agent] = agents.get(store.ref.agent, 0) + 1
+        names = (agent if number == 1 else f"{agent} {number}" for agent, number in agents.items())
+        dot = f" {self.desk.glyphs.middot} "
+        self.query_one(TabLine).show_stores(literal(dot.join(names)))
+
+    # Going back.
+
+    def step_back(self) -> bool:
+        """Undo the last step inside this screen; false when there is none left."""
+        return False
+
+    # Saying something.
+
+    def say_status(self, left: Line, right: Line = ()) -> None:
+        """Write the status line."""
+        self.query_one("#status", StillLines).show(
+            lambda width: [spread(((" ", ""), *left), (*right, (" ", "")), width)]
+        )
+
+    @property
+    def status_text(self) -> str:
+        """What the status line says."""
+        return " ".join(self.query_one("#status", StillLines).texts).strip()
+
+    def toast(self, text: str, *, bad: bool = False) -> None:
+        """Say something small in passing; raw text is cleaned, markup is off."""
+        self.notify(clean(text), severity="error" if bad else "information", markup=False, timeout=5)
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """Show an unexpected failure of a worker; expected ones are answers, not failures."""
+        if event.state is not WorkerState.ERROR:
+            return
+        event.stop()
+        error = event.worker.error
+        self.failed(event.worker.description or "Reading", error)
+
+    def failed(self, doing: str, error: BaseException | None) -> None:
+        """Tell what failed, on what, why, what to try; where it is shown is the screen's business."""
+        from hermes_tui.tui.dialogs.panel import ErrorPanel
+
+        library = self.desk.library
+        self.app.push_screen(ErrorPanel(doing, error, library.locations.log if library is not None else None))

@@ -1,0 +1,449 @@
+"""Screen 1: every conversation, newest activity first."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Final, cast
+
+from textual import on, work
+from textual.binding import BindingType
+from textual.containers import Horizontal
+from textual.message import Message
+from textual.timer import Timer
+from textual.widget import Widget
+from textual.widgets import Input
+from textual.worker import get_current_worker
+
+from hermes_tui.library import catalog
+from hermes_tui.library.catalog import CatalogEntry, CatalogListing
+from hermes_tui.library.sources import Found, Library
+from hermes_tui.model import ListOrder, SessionRow
+from hermes_tui.text import clean_line
+from hermes_tui.tui.cells import width_of
+from hermes_tui.tui.commands import bindings_for
+from hermes_tui.tui.desk import Desk
+from hermes_tui.tui.inks import Line, Run, spread
+from hermes_tui.tui.messages import ShowPlace, ShowTranscript, StoresChanged
+from hermes_tui.tui.screens.place import Place
+from hermes_tui.tui.stylesheets import sheet
+from hermes_tui.tui.views.facets import ORDERS, Facets, left_out_text, origins_text, summary
+from hermes_tui.tui.views.session_columns import heading
+from hermes_tui.tui.views.session_preview import Preview, preview_lines, read_preview
+from hermes_tui.tui.widgets.filter_line import FilterLine
+from hermes_tui.tui.widgets.lines import StillLines
+from hermes_tui.tui.widgets.session_list import PAGE, SessionList, key_of
+from hermes_tui.tui.widgets.virtual_list import VirtualList
+
+LOOK_EVERY: Final = 1.0
+"""Seconds between looks at the stamps of the stores: new rows appear within two seconds."""
+AGE_EVERY: Final = 30.0
+"""Seconds between redrawings of the ages."""
+SETTLE: Final = 0.12
+"""Seconds after the last key before the list is filtered or a preview read."""
+
+
+class SessionsScreen(Place):
+    """What is there?"""
+
+    PLACE = "sessions"
+    TAB = "sessions"
+    CSS_PATH = sheet("sessions.tcss")
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings_for("sessions")]
+
+    @dataclass
+    class Listed(Message):
+        """The ids of the list are here."""
+
+        facets: Facets
+        listing: CatalogListing
+        stamps: tuple[object, ...]
+
+    @dataclass
+    class PageRead(Message):
+        """The rows of a page are here."""
+
+        listing: int
+        page: int
+        rows: Sequence[SessionRow | None]
+
+    @dataclass
+    class PreviewRead(Message):
+        """What is said in the conversation under the cursor."""
+
+        preview: Preview
+
+    def __init__(self, desk: Desk) -> None:
+        super().__init__(desk)
+        self.facets = Facets()
+        self._listing: CatalogListing | None = None
+        self._number = 0
+        """Counts listings, so that a late page of an older one is not shown."""
+        self._stamps: tuple[object, ...] | None = None
+        self._settling: Timer | None = None
+        self._peeking: Timer | None = None
+        self._preview: Preview | None = None
+        self._preview_shown: bool | None = None
+
+    # Building.
+
+    def body(self) -> Iterable[Widget]:
+        with Horizontal(id="filter"):
+            yield StillLines(id="sign")
+            yield FilterLine("filter")
+            yield StillLines(id="facets")
+        yield StillLines(id="heading")
+        yield SessionList(self.desk)
+        yield StillLines(id="preview")
+
+    @property
+    def rows(self) -> SessionList:
+        """The list."""
+        return self.query_one(SessionList)
+
+    def on_mount(self) -> None:
+        self.rows.say(("Looking for conversations.", "muted"))
+        self.rows.focus()
+        self.query_one("#sign", StillLines).show(lambda _: [(("/ ", "key"),)])
+        self.query_one("#heading", StillLines).show(self._heading)
+        self._show_facets()
+        super().on_mount()
+        self.set_interval(LOOK_EVERY, self._look)
+        self.set_interval(AGE_EVERY, self.rows.refresh)
+
+    def on_resize(self) -> None:
+        self._lay_out_preview()
+
+    def library_ready(self) -> None:
+        library = self.desk.library
+        assert library is not None
+        filters = library.settings.filters
+        self.facets = Facets(
+            archived=filters.archived,
+            delegated=filters.children,
+            automated=filters.automated,
+            order=cast(ListOrder, filters.order),
+        )
+        self._name_stores()
+        if not library.stores:
+            self._say_empty_home(library)
+            return
+        self._show_facets()
+        self.load_list()
+
+    def _say_empty_home(self, library: Library) -> None:
+        places = dict.fromkeys(clean_line(looked.path) for looked in library.looked_at)
+        self.rows.say(
+            ("No conversations were found on this machine.", "strong"),
+            ("", ""),
+            ("Looked in:", "muted"),
+            *((f"  {place}", "") for place in places),
+            ("", ""),
+            ("Press d to write example conversations into our own cache folder and open them.", ""),
+            ("Or start with --store PATH, where PATH holds a store of Hermes, Codex, Claude Code or DSH.", "muted"),
+        )
+        self.say_status((("nothing to show", "muted"),))
+
+    # The list.
+
+    def narrowed(self, library: Library) -> Library:
+        """The library with the stores that agent and profile leave."""
+        facets = self.facets
+        stores = tuple(
+            store
+            for store in library.stores
+            if facets.agent in (None, store.ref.agent) and facets.profile in (None, store.ref.profile or "default")
+        )
+        return library if stores == library.stores else dataclasses.replace(library, stores=stores)
+
+    @work(thread=True, exclusive=True, group="list", exit_on_error=False, description="Reading the list")
+    def load_list(self) -> None:
+        """Ask every store for its ids."""
+        library, facets = self.desk.library, self.facets
+        if library is None:
+            return
+        stamps = tuple(store.stamp() for store in library.stores)
+        found = catalog.listing(self.narrowed(library), facets.query())
+        if not get_current_worker().is_cancelled:
+            self.post_message(self.Listed(facets, found, stamps))
+
+    @on(Listed)
+    def _listed(self, event: Listed) -> None:
+        if event.facets != self.facets:
+            return
+        rows = self.rows
+        keep = key_of(rows.entry) if rows.entry is not None else None
+        self._listing, self._stamps = event.listing, event.stamps
+        self._number += 1
+        self._say_none()
+        rows.show_entries(event.listing.entries, keep=keep)
+        if not event.listing.entries:
+            self._show_preview()
+        self._show_facets()
+        self._show_status()
+
+    def _say_none(self) -> None:
+        assert self._listing is not None
+        left_out = left_out_text(self._listing.left_out)
+        if self.facets.narrowed:
+            self.rows.say(
+                ("Nothing matches.", "strong"),
+                ("", ""),
+                ("Esc takes the filter away, f shows what narrows the list.", ""),
+            )
+        else:
+            self.rows.say(
+                ("The stores hold no conversations yet.", "strong"),
+                ("", ""),
+                (f"Left out: {left_out}. f shows them, 6 shows how the stores are.", "muted"),
+            )
+
+    @on(SessionList.Wanted)
+    def _wanted(self, event: SessionList.Wanted) -> None:
+        for page in event.pages:
+            self._read_page(self._number, page, self.rows.entries[page * PAGE : (page + 1) * PAGE])
+
+    @work(thread=True, group="rows", exit_on_error=False, description="Reading rows")
+    def _read_page(self, number: int, page: int, entries: Sequence[CatalogEntry]) -> None:
+        if number != self._number:
+            return
+        known = {(row.store.name, row.id): row for row in catalog.rows(entries)}
+        rows = [known.get(key_of(entry)) for entry in entries]
+        self.post_message(self.PageRead(number, page, rows))
+
+    @on(PageRead)
+    def _page_read(self, event: PageRead) -> None:
+        if event.listing != self._number:
+            return
+        self.rows.fill(event.page, event.rows)
+        if self.rows.cursor // PAGE == event.page:
+            self._show_preview()
+            self._peek_soon()
+
+    # Live.
+
+    def _look(self) -> None:
+        library = self.desk.library
+        if library is None or self._stamps is None or self.app.screen is not self:
+            return
+        self._read_stamps(library)
+
+    @work(thread=True, exclusive=True, group="stamps", exit_on_error=False, description="Looking at the stores")
+    def _read_stamps(self, library: Library) -> None:
+        stamps = tuple(store.stamp() for store in library.stores)
+        if stamps != self._stamps and not get_current_worker().is_cancelled:
+            self.post_message(StoresChanged())
+
+    def stores_changed(self) -> None:
+        """Read the list again; the cursor stays where it is."""
+        self.load_list()
+
+    def on_screen_resume(self) -> None:
+        super().on_screen_resume()
+        if self._stamps is not None:
+            self._look()
+
+    # Filter and facets.
+
+    @on(Input.Changed)
+    def _typed(self) -> None:
+        if self._settling is not None:
+            self._settling.stop()
+        self._settling = self.set_timer(SETTLE, self._settled)
+
+    def _settled(self) -> None:
+        text = self.query_one(FilterLine).value.strip()
+        if text != self.facets.text:
+            self.narrow(dataclasses.replace(self.facets, text=text))
+
+    @on(Input.Submitted)
+    def _to_list(self) -> None:
+        self._settled()
+        self.rows.focus()
+
+    def narrow(self, facets: Facets) -> None:
+        """Show another list."""
+        self.facets = facets
+        self._show_facets()
+        self.load_list()
+
+    def _show_facets(self) -> None:
+        self.query_one("#facets", StillLines).show(self._facets_line)
+        self.query_one("#heading", StillLines).refresh()
+        self.query_one("#heading", StillLines).show(self._heading)
+
+    def _facets_line(self, width: int) -> list[Line]:
+        left = summary(self.facets, self.desk.glyphs)
+        right = ""
+        if self._listing is not None:
+            total = self._listing.total
+            right = f"{total:,} match" if self.facets.narrowed else f"{total:,} conversation{'' if total == 1 else 's'}"
+        if width_of(left) + len(right) + 3 > width:
+            left = clean_line(f"by {self.facets.order}")
+        return [spread(((left, "muted"),), ((f"{right} ", "strong" if self.facets.narrowed else "muted"),), width)]
+
+    def _heading(self, width: int) -> list[Line]:
+        # The list has a scroll bar where it is longer than the screen: same columns for both.
+        inner = self.rows.scrollable_content_region.width or width
+        return [heading(self.rows.columns(inner), inner, self.facets.order, self.desk.glyphs)]
+
+    # Preview.
+
+    def _lay_out_preview(self) -> None:
+        height = self.size.height
+        shown = self._preview_shown if self._preview_shown is not None else height >= 30
+        pane = self.query_one("#preview", StillLines)
+        pane.display = shown
+        pane.styles.height = 9 if height >= 40 else 7 if height >= 30 else 6
+        self.query_one("#heading", StillLines).show(self._heading)
+        self._show_preview()
+
+    def _show_preview(self) -> None:
+        pane = self.query_one("#preview", StillLines)
+        row = self.rows.row(self.rows.cursor) if self.rows.count else None
+        pane.show(
+            lambda width: preview_lines(row, self._preview, width, pane.size.height, self.desk.moment, self.desk.glyphs)
+        )
+
+    @on(VirtualList.Moved)
+    def _moved(self) -> None:
+        entry = self.rows.entry
+        self.desk.subject = found_at(entry) if entry is not None else None
+        self._show_preview()
+        self._peek_soon()
+
+    def _peek_soon(self) -> None:
+        if self._peeking is not None:
+            self._peeking.stop()
+        if self.query_one("#preview").display:
+            self._peeking = self.set_timer(SETTLE, self._peek)
+
+    def _peek(self) -> None:
+        if (entry := self.rows.entry) is not None:
+            self._read_preview(found_at(entry))
+
+    @work(thread=True, exclusive=True, group="preview", exit_on_error=False, description="Reading the preview")
+    def _read_preview(self, found: Found) -> None:
+        preview = read_preview(found)
+        if not get_current_worker().is_cancelled:
+            self.post_message(self.PreviewRead(preview))
+
+    @on(PreviewRead)
+    def _preview_read(self, event: PreviewRead) -> None:
+        self._preview = event.preview
+        self._show_preview()
+
+    # Status.
+
+    def _show_status(self) -> None:
+        if self._listing is None:
+            return
+        picked = len(self.rows.picked)
+        if picked:
+            self.say_status(_picked_bar(picked))
+            return
+        listing = self._listing
+        dot = f" {self.desk.glyphs.middot} "
+        origins = origins_text([(status.origin or status.state, status.lag) for status in listing.stores])
+        runs: list[Run] = [
+            ("from: ", "muted"),
+            (origins, ""),
+            (f"{dot}left out: ", "muted"),
+            (left_out_text(listing.left_out), ""),
+        ]
+        unwell = [status for status in listing.stores if status.state in {"degraded", "unreadable"}]
+        if unwell:
+            names = ", ".join(clean_line(status.ref.name) for status in unwell[:3])
+            runs += [(dot, "muted"), (f"! {names}: 6 says why", "warn")]
+        problems = self.desk.library.settings.problems if self.desk.library is not None else ()
+        if problems:
+            runs += [(dot, "muted"), (f"! settings: {clean_line(problems[0])}", "warn")]
+        self.say_status(tuple(runs))
+
+    # Actions.
+
+    def action_filter(self) -> None:
+        self.query_one(FilterLine).focus()
+
+    def action_order(self) -> None:
+        at = ORDERS.index(self.facets.order)
+        self.narrow(dataclasses.replace(self.facets, order=ORDERS[(at + 1) % len(ORDERS)]))
+
+    def action_automated(self) -> None:
+        self.narrow(dataclasses.replace(self.facets, automated=not self.facets.automated))
+
+    def action_preview(self) -> None:
+        self._preview_shown = not self.query_one("#preview").display
+        self._lay_out_preview()
+        self._peek_soon()
+
+    def action_pick(self) -> None:
+        self.rows.toggle_picked()
+        self._show_status()
+
+    def action_pick_all(self) -> None:
+        rows = self.rows
+        everything = {key_of(entry) for entry in rows.entries}
+        rows.picked = set() if rows.picked == everything else everything
+        rows.refresh()
+        self._show_status()
+
+    def action_reload(self) -> None:
+        self.load_list()
+
+    def action_copy_id(self) -> None:
+        if (entry := self.rows.entry) is not None:
+            self.app.copy_to_clipboard(entry.id)
+            self.toast(f"Copied {entry.id}")
+
+    def action_lineage(self) -> None:
+        self.post_message(ShowPlace("lineage", self.desk.subject))
+
+    def action_cache(self) -> None:
+        self.post_message(ShowPlace("cache", self.desk.subject))
+
+    @on(VirtualList.Chosen)
+    def _chosen(self) -> None:
+        if (entry := self.rows.entry) is not None:
+            self.post_message(ShowTranscript(found_at(entry)))
+
+    def action_facets(self) -> None:
+        from hermes_tui.tui.dialogs.facets import FacetsDialog
+
+        self.app.push_screen(FacetsDialog(self.desk, self.facets), self._narrowed_by_hand)
+
+    def _narrowed_by_hand(self, facets: Facets | None) -> None:
+        if facets is not None and facets != self.facets:
+            self.narrow(facets)
+
+    def step_back(self) -> bool:
+        """Leave the filter line, then empty it, then drop the selection, then the facets."""
+        line = self.query_one(FilterLine)
+        if line.has_focus:
+            self.rows.focus()
+        elif line.value:
+            line.value = ""
+            self._settled()
+        elif self.rows.picked:
+            self.rows.picked = set()
+            self.rows.refresh()
+            self._show_status()
+        elif self.facets.narrowed:
+            self.narrow(Facets(order=self.facets.order, archived=self.facets.archived, delegated=self.facets.delegated))
+        else:
+            return False
+        return True
+
+
+def found_at(entry: CatalogEntry) -> Found:
+    """The conversation of an entry."""
+    return Found(entry.store, entry.id, entry.prices)
+
+
+def _picked_bar(picked: int) -> tuple[Run, ...]:
+    """What can be done with what is selected."""
+    runs: list[Run] = [(f"{picked:,} selected  ", "picked strong")]
+    for key, name in (("a", "archive"), ("e", "end"), ("D", "delete"), ("E", "export"), ("Esc", "select none")):
+        runs += [(key, "key"), (f" {name}  ", "muted")]
+    return tuple(runs)

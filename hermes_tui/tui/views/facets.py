@@ -1,0 +1,81 @@
+"""What the list is narrowed to, and how that reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from hermes_tui.model import ListOrder, ListQuery
+from hermes_tui.text import CleanText, clean_line, literal
+from hermes_tui.tui.glyphs import Glyphs
+
+ORDERS: Final[tuple[ListOrder, ...]] = ("activity", "started", "tokens", "cost", "messages")
+
+
+@dataclass(frozen=True, slots=True)
+class Facets:
+    """Narrowing by hand; ``None`` is any."""
+
+    agent: str | None = None
+    profile: str | None = None
+    source: str | None = None
+    model: str | None = None
+    channel: str | None = None
+    cwd: str | None = None
+    archived: bool = False
+    delegated: bool = False
+    automated: bool = True
+    order: ListOrder = "activity"
+    text: str = ""
+
+    def query(self) -> ListQuery:
+        """As the stores take it; agent and profile choose stores instead."""
+        return ListQuery(
+            order=self.order,
+            source=self.source,
+            model=self.model,
+            cwd=self.cwd,
+            channel=self.channel,
+            archived=self.archived,
+            children=self.delegated,
+            automated=self.automated,
+            text=self.text,
+        )
+
+    @property
+    def narrowed(self) -> bool:
+        """Whether anything but the default filters is on."""
+        return (
+            bool(self.text or self.agent or self.profile or self.source or self.model or self.channel or self.cwd)
+            or not self.automated
+        )
+
+
+def summary(facets: Facets, glyphs: Glyphs) -> CleanText:
+    """``agent any · model any · by activity``, with what else is chosen."""
+    parts = [f"agent {facets.agent or 'any'}", f"model {clean_line(facets.model) if facets.model else 'any'}"]
+    for name, value in (("profile", facets.profile), ("source", facets.source), ("channel", facets.channel)):
+        if value:
+            parts.append(f"{name} {clean_line(value)}")
+    if facets.archived:
+        parts.append("+ archived")
+    if facets.delegated:
+        parts.append("+ delegated")
+    if not facets.automated:
+        parts.append("no automated")
+    parts.append(f"by {facets.order}")
+    return CleanText(f" {glyphs.middot} ".join(parts))
+
+
+def left_out_text(left_out: dict[str, int]) -> CleanText:
+    """``38 archived, 212 delegated``; ``nothing`` where all is shown."""
+    parts = [f"{number:,} {clean_line(reason)}" for reason, number in sorted(left_out.items()) if number]
+    return literal(", ".join(parts) or "nothing")
+
+
+def origins_text(origins: Sequence[tuple[str, int | None]]) -> CleanText:
+    """``store``, ``scan``, ``mirror, 1,240 files to go``: where the list came from and how far behind it is."""
+    lag = sum(behind or 0 for _, behind in origins)
+    names = ", ".join(dict.fromkeys(name for name, _ in origins)) or "nowhere"
+    return literal(f"{names}, {lag:,} to go" if lag else names)

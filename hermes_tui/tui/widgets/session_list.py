@@ -1,0 +1,134 @@
+"""The list of conversations: ids at once, rows page by page as they come into view."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from textual.message import Message
+
+from hermes_tui.library.catalog import CatalogEntry
+from hermes_tui.model import SessionId, SessionRow
+from hermes_tui.tui.desk import Desk
+from hermes_tui.tui.heights import EvenHeights
+from hermes_tui.tui.inks import Line
+from hermes_tui.tui.views.session_columns import Column, columns_for, row_line
+from hermes_tui.tui.widgets.virtual_list import VirtualList
+
+PAGE: Final = 64
+"""Rows read at once: 0.04 ms by id (facts/textual.md, section 2)."""
+MOST_PAGES: Final = 48
+Key = tuple[str, SessionId]
+"""Store name and session id."""
+
+
+def key_of(entry: CatalogEntry) -> Key:
+    """What stays the same when the list is read again."""
+    return entry.store.ref.name, entry.id
+
+
+class SessionList(VirtualList):
+    """Rows of conversations; asks for the pages it misses."""
+
+    @dataclass
+    class Wanted(Message):
+        """Pages in view are not here."""
+
+        pages: tuple[int, ...]
+        """Numbers of pages, of ``PAGE`` rows each."""
+
+    def __init__(self, desk: Desk) -> None:
+        super().__init__(id="list")
+        self._desk = desk
+        self.entries: Sequence[CatalogEntry] = ()
+        self.picked: set[Key] = set()
+        self._pages: OrderedDict[int, list[SessionRow | None]] = OrderedDict()
+        self._missing: set[int] = set()
+        self._columns: tuple[int, tuple[Column, ...]] = (-1, ())
+
+    def columns(self, width: int) -> tuple[Column, ...]:
+        """The columns at this width."""
+        if self._columns[0] != width:
+            self._columns = (width, columns_for(width))
+        return self._columns[1]
+
+    def show_entries(self, entries: Sequence[CatalogEntry], *, keep: Key | None) -> None:
+        """Show another list; the cursor stays on ``keep`` where that is in it, else on its row."""
+        fresh = not self.entries
+        self.entries = entries
+        cursor = 0
+        found = False
+        if keep is not None:
+            for at, entry in enumerate(entries):
+                if entry.id == keep[1] and entry.store.ref.name == keep[0]:
+                    cursor, found = at, True
+                    break
+        self._pages.clear()
+        self._missing.clear()
+        at_top = self.scroll_offset.y == 0 and self.cursor == 0
+        # A list that grows on top stays at its top for someone who is at the top.
+        self.set_items(
+            EvenHeights(len(entries)),
+            cursor if found else (0 if fresh or at_top else self.cursor),
+            keep_place=found and not at_top,
+        )
+
+    def refresh_rows(self) -> None:
+        """Read again what is in view; the old rows stay until the new ones are here."""
+        first, last = self.visible_items()
+        pages = tuple(range(first // PAGE, last // PAGE + 1)) if last >= 0 else ()
+        for page in [page for page in self._pages if page not in pages]:
+            del self._pages[page]
+        if pages:
+            self.post_message(self.Wanted(pages))
+
+    def fill(self, page: int, rows: Sequence[SessionRow | None]) -> None:
+        """A page is here."""
+        self._missing.discard(page)
+        self._pages[page] = list(rows)
+        self._pages.move_to_end(page)
+        while len(self._pages) > MOST_PAGES:
+            self._pages.popitem(last=False)
+        self.refresh()
+
+    def row(self, item: int) -> SessionRow | None:
+        """The row at this place, if it is here."""
+        page = self._pages.get(item // PAGE)
+        at = item % PAGE
+        return page[at] if page is not None and at < len(page) else None
+
+    @property
+    def entry(self) -> CatalogEntry | None:
+        """The entry under the cursor."""
+        return self.entries[self.cursor] if self.cursor < len(self.entries) else None
+
+    def toggle_picked(self) -> None:
+        """Select the row under the cursor, or not any more, and go on to the next."""
+        if (entry := self.entry) is None:
+            return
+        key = key_of(entry)
+        self.picked ^= {key}
+        self.refresh_item(self.cursor)
+        self.move_to(self.cursor + 1)
+
+    def draw(self, item: int, part: int, width: int) -> Line:  # noqa: ARG002
+        page = item // PAGE
+        if page not in self._pages and page not in self._missing:
+            self._missing.add(page)
+            # Asked for after drawing: everything in view that is missing, in one question.
+            self.call_after_refresh(self._ask)
+        glyphs = self._desk.glyphs
+        marks = (glyphs.cursor if item == self.cursor else " ") + (
+            glyphs.picked if self.picked and key_of(self.entries[item]) in self.picked else " "
+        )
+        return row_line(self.row(item), self.columns(width), width, self._desk.moment, glyphs, marks)
+
+    def _ask(self) -> None:
+        first, last = self.visible_items()
+        pages = tuple(page for page in sorted(self._missing) if first // PAGE <= page <= last // PAGE)
+        # What scrolled out of view meanwhile is asked for when it comes back.
+        self._missing.intersection_update(pages)
+        if pages:
+            self.post_message(self.Wanted(pages))
