@@ -19,7 +19,10 @@ def file_stamp(path: str | os.PathLike[str]) -> FileStamp:
 
 def stamp_of(real: str) -> FileStamp:
     """The same for a path that is no symbolic link."""
-    return (stat_of(real), stat_of(real + "-wal"), stat_of(real + "-shm"), stat_of(real + "-journal"))
+    shm = stat_of(real + "-shm")
+    # Readers note their place in the -shm, ours too, and that moves its time: what counts is whether it is there.
+    place = shm and (*shm[:3], 0)
+    return (stat_of(real), stat_of(real + "-wal"), place, stat_of(real + "-journal"))
 
 
 def stat_of(path: str) -> Stat | None:
