@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
@@ -205,6 +205,19 @@ class SummarySource(Protocol):
         """One summary a log, in the same order; logs that vanished are told by their problems."""
         ...
 
+    def peeks(self, logs: Sequence[LogFile]) -> Iterable[tuple[LogFile, SessionRow]]:
+        """The peeks of those logs whose peek is kept."""
+        ...
+
+    def lag(self, logs: Sequence[LogFile]) -> int | None:
+        """How many of these logs are not kept as they are now; ``None``: nothing is kept beyond this process."""
+        ...
+
+    @property
+    def fallbacks(self) -> Mapping[str, int]:
+        """Why logs were read although something is kept: reason and how often."""
+        ...
+
 
 @dataclass(slots=True)
 class _Kept:
@@ -247,6 +260,21 @@ class ScanSource:
         folded = fold_log(log, self._make, place, keep=keep, pulse=pulse)
         self._remember(log, folded)
         return folded.summary
+
+    def peeks(self, logs: Sequence[LogFile]) -> Iterable[tuple[LogFile, SessionRow]]:
+        """None: a scan keeps nothing beyond this process."""
+        del logs
+        return ()
+
+    def lag(self, logs: Sequence[LogFile]) -> int | None:
+        """Nothing to lag behind."""
+        del logs
+        return None
+
+    @property
+    def fallbacks(self) -> Mapping[str, int]:
+        """Reading the log is what a scan does; it falls back on nothing."""
+        return {}
 
     def remembers(self, log: LogFile) -> bool:
         """Whether this log, as it is now, need not be read."""

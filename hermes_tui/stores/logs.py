@@ -25,6 +25,7 @@ from hermes_tui.model import (
     ListEntry,
     Listing,
     ListQuery,
+    Origin,
     PowerCut,
     Recovery,
     Request,
@@ -104,6 +105,9 @@ class LogStore(ABC):
         self._index: tuple[object, LogIndex] | None = None
         self._stops = 0
 
+    origin: Origin = "scan"
+    """What a row says that was made of its log."""
+
     # ------------------------------------------------------------------------------------- what subclasses say
 
     @abstractmethod
@@ -165,7 +169,7 @@ class LogStore(ABC):
             archived=peeked.archived or folded.archived,
             branches=peeked.branches,
             delegated=peeked.delegated,
-            origin=self.source.origin,
+            origin="mirror" if folded.origin == "mirror" else self.origin,
         )
 
     def hidden(self, row: SessionRow) -> bool:
@@ -204,6 +208,9 @@ class LogStore(ABC):
         with self._lock:
             if self._index is not None and self._index[0] == key:
                 return self._index[1]
+        with self._lock:
+            unknown = [log for log in logs if log not in self._peeked]
+        self.remember_peeks(self.source.peeks(unknown))
         index = build_index(self.peeks(logs))
         with self._lock:
             self._index = (key, index)
@@ -300,7 +307,10 @@ class LogStore(ABC):
         state: StoreState = "ok" if index.rows else "empty"
         if any(finding.severity != "info" for finding in findings):
             state = "degraded"
-        return StoreStatus(self.ref, state, self.source.origin, len(index.rows), findings=findings)
+        lag = self.source.lag(index.logs)
+        origin: Origin = "mirror" if lag is not None and lag < len(index.logs) else self.origin
+        fallbacks = tuple(self.source.fallbacks.items())
+        return StoreStatus(self.ref, state, origin, len(index.rows), lag=lag, findings=findings, fallbacks=fallbacks)
 
     def _problem_findings(self, index: LogIndex) -> Iterator[Finding]:
         """Logs whose head or tail already shows that something cannot be read."""
@@ -443,7 +453,12 @@ class LogStore(ABC):
 
 
 def with_requests(summary: LogSummary) -> SessionRow:
-    """The row of a summary with usage, spend and count worked out from its own requests."""
+    """The row of a summary with usage, spend and count worked out from its own requests.
+
+    A row without a count of messages is of a log that was not read: nothing is known then, which is not zero.
+    """
+    if summary.row.message_count is None and not summary.requests:
+        return summary.row
     spend = spend_of_requests(summary.requests)
     return replace(summary.row, usage=usage_of(spend), spend=spend, request_count=len(summary.requests))
 

@@ -1,0 +1,89 @@
+"""What the head and the tail of a DSH log tell of its session: all a list needs before a row is on screen."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final
+
+from hermes_tui.model import SessionRow
+from hermes_tui.storage.jsonl import Record, read_head_tail, read_records
+from hermes_tui.stores.conversation import latest
+from hermes_tui.stores.dsh.backend import JsonlBackend
+from hermes_tui.stores.dsh.content import USER, json_value, plain_text, raw_text, source_kind
+from hermes_tui.stores.dsh.events import BadRow, Event, event_of_record
+from hermes_tui.stores.dsh.fold import PREVIEW_CHARACTERS
+from hermes_tui.stores.dsh.format import text_or_none
+from hermes_tui.stores.logs import LogFile
+
+_TELLING: Final = re.compile(
+    rb'\{"type":"(?:session|session/title|user/message|session/end-seed|request/context|turn/end)"'
+)
+"""Beginnings of the lines a peek parses."""
+
+
+def peek(backend: JsonlBackend, log: LogFile) -> SessionRow:
+    """Header, title, first prompt, model and last activity.
+
+    Raises:
+        OSError: the log cannot be read.
+    """
+    records = _compressed(log.path) if log.path.endswith(".zstd") else _plain(log.path)
+    fold = backend.fold(log)
+    for record in records[:1]:
+        fold.feed(record)
+    row = fold.summary().row
+    if fold.events.state.refusal is not None:
+        return row
+    rows = (event_of_record(record) for record in records[1:])
+    return _filled(row, [event for event in rows if not isinstance(event, BadRow)])
+
+
+def _plain(path: str) -> list[Record]:
+    head, tail = read_head_tail(path)
+    return head + tail
+
+
+def _compressed(path: str) -> list[Record]:
+    """The telling lines and the last one: there is no way to the end of a compressed log but through it."""
+    last: list[bytes] = []
+
+    def wants(line: bytes) -> bool:
+        last[:] = [line]
+        return _TELLING.match(line) is not None
+
+    records = [record for record in read_records(path, wants=wants) if record.problem is None]
+    if last and (not records or records[-1].raw != last[0]):
+        records += _parsed(last[0])
+    return records
+
+
+def _parsed(line: bytes) -> list[Record]:
+    try:
+        return [Record(0, 0, len(line), json_value(line), line)]
+    except ValueError:
+        # Half a line: the log is being written or was cut off, and the rows before it stand.
+        return []
+
+
+def _filled(row: SessionRow, events: Iterable[Event]) -> SessionRow:
+    title, preview, model, last = None, None, None, row.started_at
+    for event in events:
+        if event.at is not None:
+            last = event.at
+        if event.type == "session/title":
+            title = text_or_none(event.data.get("title")) or title
+        elif event.type == "request/context":
+            model = text_or_none(event.data.get("model")) or model
+        elif event.type == "session/end-seed" and event.data.get("inherited") is True:
+            preview = None
+        elif event.type == "user/message" and source_kind(event.data) == USER and preview is None:
+            preview = plain_text(event.data.get("content"))[:PREVIEW_CHARACTERS] or None
+    return replace(
+        row,
+        title=raw_text(title),
+        preview=raw_text(preview),
+        model=raw_text(model),
+        last_active_at=latest(row.started_at, last),
+    )
