@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -14,7 +14,7 @@ from hermes_tui.mirror.codec import load_card, load_peek, load_requests
 from hermes_tui.mirror.database import MirrorDatabase
 from hermes_tui.mirror.ledger import is_current, known_logs
 from hermes_tui.mirror.projector import Known, load_place
-from hermes_tui.model import Origin, SessionId
+from hermes_tui.model import Origin, SessionId, SessionRow
 from hermes_tui.stores.log_source import Folded, LogFile, LogSummary, Pulse, ScanSource, no_pulse
 from hermes_tui.stores.logs import LogStore
 
@@ -33,8 +33,7 @@ class MirrorSource:
         self._store = store
         self._scan = scan
         self._lock = threading.Lock()
-        self.fallbacks: Counter[str] = Counter()
-        """Why logs were read instead: reason and how often."""
+        self._counted: Counter[str] = Counter()
 
     def summaries(self, logs: Iterable[LogFile], pulse: Pulse = no_pulse) -> Iterator[tuple[LogFile, LogSummary]]:
         """One summary a log, in the same order; see :class:`ScanSource`."""
@@ -46,49 +45,44 @@ class MirrorSource:
             else:
                 yield log, summary
 
-    def peeks(self) -> None:
-        """Hand the store the rows of every log that is as it was when it was projected."""
-        now = {log.path: log for log in self._store.logs()}
-        for row in self._rows("SELECT path, device, inode, size, mtime_ns, peek FROM logs WHERE store = ?"):
-            log = now.get(row[0])
-            if log is not None and is_current(_known(row), log):
-                self._store.remember_peeks([(log, load_peek(row[5], self._store.ref))])
+    def peeks(self, logs: Sequence[LogFile]) -> Iterator[tuple[LogFile, SessionRow]]:
+        """The rows of those logs that are as they were when they were projected."""
+        wanted = {log.path: log for log in logs}
+        for row in self._kept("path, device, inode, size, mtime_ns, peek", wanted):
+            log = wanted[row[0]]
+            if is_current(_known(row), log):
+                yield log, load_peek(row[5], self._store.ref)
 
-    def lag(self) -> int | None:
-        """Logs that are not in the mirror as they are now; ``None`` where it cannot be read."""
+    def lag(self, logs: Sequence[LogFile]) -> int | None:
+        """How many of these logs are not in the mirror as they are now; ``None`` where it cannot be read."""
         try:
             known = known_logs(self._database, self._store.ref.path)
-            logs = self._store.logs()
-        except (apsw.Error, OSError):
+        except apsw.Error:
             return None
         return sum(1 for log in logs if log.path not in known or not is_current(known[log.path], log))
 
-    def lead(self) -> int:
-        """Logs in the mirror that are not on disk: what its own update would take away."""
+    def lead(self, logs: Sequence[LogFile]) -> int:
+        """Logs in the mirror that are not on disk: what its next update takes away."""
         try:
             known = known_logs(self._database, self._store.ref.path)
-            here = {log.path for log in self._store.logs()}
-        except (apsw.Error, OSError):
+        except apsw.Error:
             return 0
-        return sum(1 for path in known if path not in here)
+        return len(known.keys() - {log.path for log in logs})
+
+    @property
+    def fallbacks(self) -> Mapping[str, int]:
+        """Why logs were read instead: reason and how often."""
+        with self._lock:
+            return dict(self._counted)
 
     def _prime(self, missing: list[LogFile]) -> set[str]:
         """Give the scan what the mirror has of these logs; the paths it need not read."""
         if not missing:
             return set()
-        columns = "SELECT path, device, inode, size, mtime_ns, card, requests, place FROM logs"
-        if len(missing) <= ONE_BY_ONE:
-            rows: Iterator[tuple[Any, ...]] = (
-                row for log in missing for row in self._rows(f"{columns} WHERE path = ?", log.path)
-            )
-        else:
-            rows = self._rows(f"{columns} WHERE store = ?")
         wanted = {log.path: log for log in missing}
         current: set[str] = set()
-        for row in rows:
-            log = wanted.get(row[0])
-            if log is None:
-                continue
+        for row in self._kept("path, device, inode, size, mtime_ns, card, requests, place", wanted):
+            log = wanted.pop(row[0])
             if is_current(_known(row), log):
                 current.add(log.path)
                 self._scan.remember(log, Folded(self._summary(row), None))
@@ -99,7 +93,6 @@ class MirrorSource:
                 self._scan.remember(old, Folded(self._summary(row), load_place(row[7])))
             else:
                 self._count("changed")
-            del wanted[row[0]]
         for _ in wanted:
             self._count("not-in-mirror")
         return current
@@ -109,15 +102,21 @@ class MirrorSource:
         own, apart = load_requests(row[6])
         return LogSummary(card, own, compactions, problems, apart)
 
-    def _rows(self, sql: str, path: str | None = None) -> Iterator[tuple[Any, ...]]:
+    def _kept(self, columns: str, wanted: Mapping[str, LogFile]) -> list[tuple[Any, ...]]:
+        """These columns of the logs asked for, as far as the mirror has them."""
         try:
-            yield from self._database.iterate(sql, (self._store.ref.path if path is None else path,))
+            if len(wanted) <= ONE_BY_ONE:
+                asked = f"SELECT {columns} FROM logs WHERE path = ?"
+                return [row for path in wanted for row in self._database.rows(asked, (path,))]
+            asked = f"SELECT {columns} FROM logs WHERE store = ?"
+            return [row for row in self._database.iterate(asked, (self._store.ref.path,)) if row[0] in wanted]
         except apsw.Error as error:
             self._count(_reason(error))
+            return []
 
     def _count(self, reason: str) -> None:
         with self._lock:
-            self.fallbacks[reason] += 1
+            self._counted[reason] += 1
 
 
 def _known(row: tuple[Any, ...]) -> Known:

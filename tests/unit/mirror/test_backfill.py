@@ -164,7 +164,7 @@ class TestSource:
         assert (summary.row.message_count, summary.row.title, summary.row.origin) == (1, "T", "mirror")
         assert summary.requests[0].usage.input == 7
         assert LineStore.folds == 0
-        assert source.lag() == 0
+        assert source.lag(store.logs()) == 0
 
     def test_a_log_that_grew_is_right_before_the_mirror_is(
         self, database: MirrorDatabase, store: LineStore, tmp_path: Path
@@ -178,7 +178,7 @@ class TestSource:
         assert got["a"].requests[0].usage.input == 12
         assert got["a"].row.origin == "scan"
         assert got["new"].row.message_count == 1
-        assert source.lag() == 2
+        assert source.lag(store.logs()) == 2
         assert source.fallbacks == {"behind": 1, "not-in-mirror": 1}
 
     def test_a_broken_mirror_costs_nothing_but_time(
