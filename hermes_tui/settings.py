@@ -1,4 +1,4 @@
-"""The settings file: extra roots, theme, keymap, own prices, default filters. Nothing needs it, a bad value breaks nothing."""
+"""The settings file: extra roots, theme, keymap, own prices, default filters. Nothing needs it or breaks by it."""
 
 from __future__ import annotations
 

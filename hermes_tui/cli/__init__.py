@@ -3,22 +3,24 @@
 How a command is made. One module holds one command (or a family that shares its options) and offers two functions::
 
     def add_command(subparsers: Subparsers) -> None:
-        parser = subparsers.add("search", "Search everything that was said")   # adds --json, --store, --agent, … itself
+        parser = subparsers.add("search", "Search everything that was said")   # adds --json, --store, --agent, …
         parser.add_argument("query")
         parser.set_defaults(run=run)
 
     def run(args: argparse.Namespace, context: Context) -> int:
-        with context.library() as … is not needed: ``context.library`` is opened at first use
         if context.json:
-            context.write(document)          # one JSON document on stdout (json_output.py)
+            context.write(document)          # one JSON document on stdout
         else:
-            context.print(table)             # a rich renderable made of CleanText only (tables.py)
-        return ExitCode.DONE
+            context.print(table)             # rich renderables made of clean text only (tables.py)
+        return context.ended                 # 0, or 3 when a store could not be read
 
-It is then named in ``COMMANDS`` of :mod:`hermes_tui.cli.parser` (command name -> module name), which imports only the module
-of the command that was asked for. ``run`` gets ``context`` (:mod:`hermes_tui.cli.context`) with ``library`` (the open
-stores), ``now``, ``zone``, ``json``, ``interactive`` and ``confirm(question, yes=…)``. Failures are raised, not printed: any
-:class:`hermes_tui.library.failures.Failure` (``UnknownId``, ``AmbiguousId``, ``Refused``, ``WrongUse``, ``StoreFailed`` …)
-becomes ``{"error": …}`` under ``--json``, two lines on stderr otherwise, and the exit code its class names. Ids are found by
-``context.library.find(text)``; times on the command line by ``parse_time(text, context.now, context.zone)``.
+It is then named in ``COMMANDS`` of :mod:`hermes_tui.cli.parser` (command -> module), which imports only the module of
+the command that was asked for. ``run`` gets a :class:`hermes_tui.cli.context.Context` with ``library`` (the open
+stores), ``now``, ``zone``, ``time(text)``, ``json``, ``interactive``, ``say(text)`` for stderr, and
+``confirm(question, yes=…)``.
+
+Failures are raised, not printed: a :class:`hermes_tui.library.failures.Failure` (``UnknownId``, ``AmbiguousId``,
+``Refused``, ``WrongUse``, ``StoreFailed``) becomes ``{"error": …}`` under ``--json``, lines on stderr otherwise, and
+the exit code of its class. Ids are found by ``context.library.find(text)``. JSON shapes are in ``library/shapes.py``,
+large documents are streamed with ``library/json_output.ObjectWriter``.
 """

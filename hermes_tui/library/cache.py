@@ -1,14 +1,14 @@
 """Where the prompt cache stopped hitting, why, and what it cost (issue 7).
 
-Stores say what happened between two requests; what was to be expected, what was lost and which cause is named is decided
-here alone. Three kinds of miss are by design and marked ``expected``: a first request, a compaction, a fork.
+Stores say what happened between two requests; what was to be expected, what was lost and which cause is named is
+decided here alone. Three kinds of miss are by design and marked ``expected``: a first request, a compaction, a fork.
 
-A first request has no request before it, so its whole prompt counts as expected: a cold start of a long prompt is listed
-(cause first-request, without money), one that found the prefix of another session warm is not.
+A first request has no request before it, so its whole prompt counts as expected: a cold start of a long prompt is
+listed (cause first-request, without money), one that found the prefix of another session warm is not.
 
-Where a store keeps sums only (Hermes: a usage row or a part of a chain stands for several calls, ``Request.calls``), sizes
-of two rows say nothing about each other, but their hit rates do: expected is what this row would have read at the rate of
-the row before. What happens once (a compaction, a first request) explains one missed call of such a row, no more.
+Where a store keeps sums only (Hermes: a usage row or a part of a chain stands for several calls, ``Request.calls``),
+sizes of two rows say nothing about each other, but their hit rates do: expected is what this row would have read at the
+rate of the row before. What happens once (a compaction, a first request) explains one missed call of it.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from hermes_tui.model import (
     EXPECTED_CAUSES,
     CacheEvent,
     DropCause,
+    ListQuery,
     Request,
     SessionId,
     Spend,
@@ -105,14 +106,23 @@ class CacheReport:
     failures: tuple[StoreFailure, ...] = ()
 
 
-def cache_report(library: Library, found: Found | None = None, since: float | None = None) -> CacheReport:
-    """The points of one conversation (root to tip), or of every session of every store."""
+def cache_report(
+    library: Library, found: Found | None = None, since: float | None = None, *, here: str | None = None
+) -> CacheReport:
+    """The points of one conversation (root to tip), or of every session of every store; ``here``: of one folder."""
     if found is not None:
         ids = found.store.chain(found.session_id)
         points = list(points_of(library, found.store, ids, since))
         return report(points)
-    answers, failures = library.ask(lambda store: list(points_of(library, store, None, since)))
+    answers, failures = library.ask(lambda store: list(points_of(library, store, ids_in(store, here), since)))
     return report([point for _, points in answers for point in points], tuple(failures))
+
+
+def ids_in(store: Store, folder: str | None) -> tuple[SessionId, ...] | None:
+    """The sessions of a folder and below; ``None``: no folder was named, every session."""
+    if folder is None:
+        return None
+    return tuple(entry.id for entry in store.listing(ListQuery(cwd=folder, sessions=True)).entries)
 
 
 def report(points: list[CachePoint], failures: tuple[StoreFailure, ...] = ()) -> CacheReport:

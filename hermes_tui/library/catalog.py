@@ -91,7 +91,8 @@ def rows(entries: Sequence[CatalogEntry], *, conversation: bool = True) -> list[
     for name, group in groups.items():
         for row in group[0].store.rows([entry.id for entry in group], conversation=conversation):
             known[name, row.id] = priced(row, group[0].prices)
-    return [row for entry in entries if (row := known.get((entry.store.ref.name, entry.id))) is not None]
+    places = [(entry.store.ref.name, entry.id) for entry in entries]
+    return [known[place] for place in places if place in known]
 
 
 def row_of(found: Found, *, conversation: bool = False) -> SessionRow | None:

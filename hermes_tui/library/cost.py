@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 from typing import Final
 
+from hermes_tui.library.cost_in_folder import usage_in
 from hermes_tui.library.prices import Priced, PriceTable, merged
 from hermes_tui.library.sources import Library, StoreFailure
 from hermes_tui.library.times import local_zone
@@ -63,9 +64,8 @@ class _Sum:
         self.priced.append(price)
 
     def row(self, key: RawText | None) -> CostRow:
-        by = sorted(
-            {price.by for price in self.priced if price.by is not None}, key=lambda name: (name != "store", name)
-        )
+        named = {price.by for price in self.priced if price.by is not None}
+        by = sorted(named, key=lambda name: (name != "store", name))
         return CostRow(
             key=key,
             sessions=self.sessions,
@@ -84,14 +84,23 @@ def cost_report(
     until: float | None = None,
     zone: tzinfo | None = None,
     zone_name: str = "",
+    *,
+    here: str | None = None,
 ) -> CostReport:
-    """Usage and money of every store by one key; archived and delegated sessions count too (contract.md, cost)."""
+    """Usage and money of every store by one key; archived and delegated sessions count too (contract.md, cost).
+
+    ``here`` narrows it to the sessions of a folder and below; times are then those of a session's usage rows.
+    """
     if zone is None:
         zone, zone_name = local_zone()
     # A session has one source, so the sums by source add up to distinct sessions; store and profile need no more.
     asked: CostGrouping = "source" if grouping in ("store", "profile") else grouping
     chosen = zone
-    answers, failures = library.ask(lambda store: store.usage(asked, since, until, chosen))
+    if here is None:
+        answers, failures = library.ask(lambda store: store.usage(asked, since, until, chosen))
+    else:
+        folder = here
+        answers, failures = library.ask(lambda store: usage_in(store, folder, asked, since, until, chosen))
     sums: dict[tuple[str, RawText | None], _Sum] = {}
     totals = _Sum()
     for store, report in answers:

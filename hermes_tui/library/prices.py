@@ -1,8 +1,8 @@
 """What usage costs where the store does not say: the user's own prices first, then genai-prices, offline.
 
-genai-prices takes half a second to import (its table is 1.6 MB of Python), so the rates found for a model are kept in our
-cache folder, and the package is imported only for a model that was never asked for. The kept file belongs to one version of
-the table: another one makes it anew.
+genai-prices takes half a second to import (its table is 1.6 MB of Python), so the rates found for a model are kept in
+our cache folder, and the package is imported only for a model that was never asked for. The kept file belongs to one
+version of the table: another one makes it anew.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class PriceTable:
         return merged(self.priced(spend) for spend in spends)
 
     def lost(self, spend: Spend, tokens: int) -> float | None:
-        """What it cost that so many tokens were not read from the cache but sent anew; ``None`` where no price is known.
+        """What it cost to send so many tokens anew that were not read from the cache; ``None``: no price is known.
 
         Tokens that miss are written to the cache again where the provider charges writes, else sent as plain input.
         """
@@ -223,14 +223,14 @@ def _table_name() -> str:
     from genai_prices.data_snapshot import get_snapshot
 
     today = datetime.now(UTC).date()
-    days = [
-        one.constraint.start_date
+    starts = [
+        getattr(one.constraint, "start_date", None)
         for provider in get_snapshot().providers
         for model in provider.models
         if isinstance(model.prices, list)
         for one in model.prices
-        if hasattr(one.constraint, "start_date") and one.constraint.start_date <= today
     ]
+    days = [day for day in starts if day is not None and day <= today]
     newest = f", newest price {max(days)}" if days else ""
     return f"genai-prices {version('genai-prices')}{newest}"
 

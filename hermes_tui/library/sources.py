@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from hermes_tui.library.failures import AmbiguousId, StoreFailed, UnknownId
 from hermes_tui.library.prices import DEFAULT_PRICES, PriceTable
@@ -17,6 +17,9 @@ from hermes_tui.storage.errors import Interrupted, StorageError
 from hermes_tui.stores import registry
 from hermes_tui.stores.protocol import Store
 from hermes_tui.stores.registry import Looked
+
+if TYPE_CHECKING:
+    from hermes_tui.mirror.database import MirrorDatabase
 
 Answer = TypeVar("Answer")
 
@@ -68,6 +71,8 @@ class Library:
     missing: tuple[str, ...] = ()
     """Places given by hand where no store is."""
     options: SourceOptions = field(default_factory=SourceOptions)
+    mirror: MirrorDatabase | None = None
+    """Our index over log stores; ``None``: not asked for (library/mirroring.py)."""
 
     def store_named(self, name: str) -> Store | None:
         """The store with this short name."""

@@ -1,0 +1,90 @@
+"""Chooses: the version, a command without a screen, or the screen. Imports only what that needs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+
+NO_SCREEN_TERMINALS = frozenset({"dumb", "unknown"})
+"""TERM values of terminals that cannot place a cursor."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The program; answers the exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if arguments in (["--version"], ["-V"]):
+        from hermes_tui import __version__
+
+        sys.stdout.write(f"hermes-tui {__version__}\n")
+        return 0
+    _plain_output()
+    if _wants_screen(arguments):
+        return _screen(arguments)
+    from hermes_tui.cli.run import run_command
+
+    return run_command(arguments)
+
+
+def _plain_output() -> None:
+    """Write UTF-8 whatever the locale says, and never fail on a sign that cannot be written."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            utf8 = (stream.encoding or "").lower().replace("-", "") == "utf8" or not stream.isatty()
+            stream.reconfigure(encoding="utf-8" if utf8 else stream.encoding, errors="backslashreplace")
+
+
+def _wants_screen(arguments: Sequence[str]) -> bool:
+    """Whether there is no command, or ``open``; options that take a value are skipped with it."""
+    if any(word in ("-h", "--help", "--version") for word in arguments):
+        return False
+    skip = False
+    for word in arguments:
+        if skip:
+            skip = False
+        elif word in ("--store", "--agent", "--profile"):
+            skip = True
+        elif not word.startswith("-"):
+            return word == "open"
+    return "--json" not in arguments
+
+
+def _screen(arguments: Sequence[str]) -> int:
+    """Start the browser, or say why it cannot start here."""
+    from hermes_tui.cli.parser import parse, source_options
+    from hermes_tui.library.failures import ExitCode, Failure
+
+    try:
+        args = parse(arguments)
+        reason = no_screen_reason(os.environ)
+        if reason is not None:
+            sys.stderr.write(
+                f"hermes-tui: {reason}\n  `hermes-tui list` and the other commands work here; see --help.\n"
+            )
+            return int(ExitCode.WRONG_USE)
+        if args.ascii:
+            os.environ["HERMES_TUI_ASCII"] = "1"
+        from hermes_tui.tui.app import run
+
+        run(source_options(args), getattr(args, "id", None))
+        return int(ExitCode.DONE)
+    except Failure as failure:
+        from hermes_tui.text import clean_line
+
+        sys.stderr.write(f"hermes-tui: {clean_line(failure.message)}\n")
+        sys.stderr.write(f"  {clean_line(failure.advice)}\n" if failure.advice else "")
+        return int(failure.exit_code)
+
+
+def no_screen_reason(environ: Mapping[str, str]) -> str | None:
+    """Why the screen cannot be shown here; ``None`` where it can."""
+    if not (sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()):
+        return "the screen needs a terminal, and input or output is none."
+    term = environ.get("TERM", "")
+    if sys.platform != "win32" and (not term or term in NO_SCREEN_TERMINALS):
+        return f"the screen needs a terminal that can place a cursor, and TERM is {term or 'not set'!r}."
+    return None
+
+
+if __name__ == "__main__":
+    sys.exit(main())
