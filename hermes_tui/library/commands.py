@@ -163,6 +163,8 @@ COMMANDS: Final[tuple[Command, ...]] = (
         "transcript",
         True,
     ),
+    Command("transcript.next-piece", "Next piece", "Show the next piece of a text over 1 MiB.", "m", "transcript"),
+    Command("transcript.previous-piece", "Piece before", "Show the piece before.", "M", "transcript"),
     Command("transcript.states", "States", "Show or hide rewound messages and dead branches.", "s", "transcript"),
     Command("transcript.whole", "Whole", "Switch between this session and its whole conversation.", "w", "transcript"),
     Command(

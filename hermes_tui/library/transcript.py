@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from hermes_tui.library.sources import Found
 from hermes_tui.model import SHOWN_STATES, Message, MessageHead
-from hermes_tui.stores.protocol import Transcript
+from hermes_tui.stores.protocol import Transcript as Transcript
 
 
 def open_transcript(found: Found, *, conversation: bool) -> Transcript:
