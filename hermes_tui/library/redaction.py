@@ -1,7 +1,8 @@
 """Takes out of an export what should not leave the house: keys, tokens, passwords, e-mail addresses, home folders.
 
 A small rule set of our own, each rule with what it is for; libraries for this look for hundreds of kinds of key and
-take a second to load. It errs on the side of taking out too much. It is no promise: read an export before you publish it.
+take a second to load. It takes out rather too much than too little, and is no promise: read an export before you
+publish it.
 """
 
 from __future__ import annotations

@@ -21,6 +21,9 @@ from hermes_tui.stores.registry import Looked
 if TYPE_CHECKING:
     from hermes_tui.mirror.database import MirrorDatabase
 
+if TYPE_CHECKING:
+    from hermes_tui.mirror.database import MirrorDatabase
+
 Answer = TypeVar("Answer")
 
 MOST_CANDIDATES: Final = 20

@@ -32,17 +32,18 @@ class Known:
     homes: tuple[str, ...]
     """Default places under the user's home folder; whether they count is the package's business."""
     marks: tuple[str, ...]
-    """File name patterns of which a store of this agent has at least one; only a reason to ask its package."""
+    """What a store of this agent has at least one of, as glob patterns; only a reason to ask its package."""
 
 
 KNOWN: Final[tuple[Known, ...]] = (
     Known("hermes", ("HERMES_HOME", "LOCALAPPDATA"), (".hermes", "AppData/Local/hermes"),
-          ("state.db", "profiles", "active_profile", "pending_messages", "sessions")),
+          ("state.db*", "profiles/*", "active_profile", "pending_messages", "sessions/*.json*")),
     Known("codex", ("CODEX_HOME", "CODEX_SQLITE_HOME"), (".codex",),
-          ("sessions", "archived_sessions", "session_index.jsonl", "state_*.sqlite", "rollout-*")),
+          ("state_*.sqlite", "session_index.jsonl", "archived_sessions", "sessions/[12][0-9][0-9][0-9]",
+           "sessions/rollout-*", "rollout-*")),
     Known("claude", ("CLAUDE_CONFIG_DIR",), (".claude", ".config/claude"), ("projects",)),
     Known("dsh", ("DSH_HOME", "DSH_SESSION_ROOT"), (".dsh",),
-          ("sessions", "sessions.db", "storages", "--*--", "_no-cwd")),
+          ("sessions/--*", "sessions/_no-cwd", "sessions.db", "storages/*", "--*--", "_no-cwd")),
 )  # fmt: skip
 
 
@@ -140,20 +141,21 @@ def _folders(parents: Sequence[Path]) -> Iterator[Path]:
 
 
 def _recognised(path: Path) -> list[Place]:
-    return [
-        Place(known.agent, path) for known in KNOWN if _marked(known, path) and package(known.agent).recognise(path)
-    ]
+    likely = [known for known in KNOWN if _marked(known, path)]
+    if not likely and path.is_file():
+        # A file by another name (a copy, say): every agent is asked.
+        likely = list(KNOWN)
+    return [Place(known.agent, path) for known in likely if package(known.agent).recognise(path)]
 
 
 def _marked(known: Known, path: Path) -> bool:
-    """Whether there is a reason to import this agent's package; a file given by hand always is one."""
-    if not path.is_dir():
-        return path.exists()
+    """Whether there is a reason to import this agent's package."""
     try:
-        names = os.listdir(path)
+        if path.is_dir():
+            return any(True for mark in known.marks for _ in path.glob(mark))
     except OSError:
         return False
-    return any(fnmatch(name, mark) for mark in known.marks for name in names)
+    return any(fnmatch(path.name, mark.rpartition("/")[2]) for mark in known.marks if not mark.endswith("/*"))
 
 
 def open_places(places: Sequence[Place], environ: Mapping[str, str]) -> list[Store]:
