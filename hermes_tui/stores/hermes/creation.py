@@ -6,10 +6,12 @@ Source: facts/hermes.md section 2 (tables) and section 3 (indexes, the layout of
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Final
 
 import apsw
 
+from hermes_tui.storage.errors import WriteFailed
 from hermes_tui.storage.writing import JournalMode, RetryingWriter
 
 SCHEMA_VERSION: Final = 23
@@ -134,6 +136,8 @@ def create_store(path: str | os.PathLike[str], *, journal: JournalMode = "wal") 
     Raises:
         WriteFailed: there is a store already, or the file cannot be made.
     """
+    if Path(path).exists():
+        raise WriteFailed(os.fspath(path), "there is a file of this name already", "Choose another folder.")
     with RetryingWriter(path, create=True, journal=journal) as writer:
         writer.write(_fill)
 
