@@ -20,6 +20,7 @@ class UsageLedger:
         self._zone = zone
         self._ledgers: dict[RawText | None, SpendLedger] = {}
         self._sessions: dict[RawText | None, set[SessionId]] = {}
+        self._everyone: set[SessionId] = set()
 
     def add(self, row: SessionRow, requests: Iterable[Request]) -> None:
         """Add the requests of one session; the row says what a request leaves open."""
@@ -30,11 +31,13 @@ class UsageLedger:
             key = self._key(row, request, at)
             self._ledgers.setdefault(key, SpendLedger()).add_request(request)
             self._sessions.setdefault(key, set()).add(row.id)
+            self._everyone.add(row.id)
 
     def report(self) -> UsageReport:
         """What was added so far."""
         sums = tuple(UsageSum(key, spend) for key, ledger in self._ledgers.items() for spend in ledger.spends())
-        return UsageReport(sums, {key: len(ids) for key, ids in self._sessions.items()})
+        sessions = {key: len(ids) for key, ids in self._sessions.items()}
+        return UsageReport(sums, sessions, distinct=len(self._everyone))
 
     def _key(self, row: SessionRow, request: Request, at: float | None) -> RawText | None:
         match self._grouping:

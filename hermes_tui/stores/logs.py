@@ -105,6 +105,8 @@ class LogStore(ABC):
         self._index: tuple[object, LogIndex] | None = None
         self._stops = 0
 
+    files: bool = True
+    """Whether :meth:`logs` are files, which an index may project; rows of a database are not."""
     origin: Origin = "scan"
     """What a row says that was made of its log."""
 
