@@ -8,13 +8,13 @@ listed (cause first-request, without money), one that found the prefix of anothe
 
 Where a store keeps sums only (Hermes: a usage row or a part of a chain stands for several calls, ``Request.calls``),
 sizes of two rows say nothing about each other, but their hit rates do: expected is what this row would have read at the
-rate of the row before. What happens once (a compaction, a first request) explains one missed call of it.
+rate of the row before; a first row has none. What happens once (a compaction, a fork) explains one missed call of it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -190,7 +190,7 @@ def expected_tokens(before: Request | None, request: Request) -> int:
     """What this request could have read from the cache; never more than its prompt."""
     size = request.usage.prompt_size
     if before is None:
-        return size
+        return size if request.calls == 1 else 0
     if before.calls > 1 or request.calls > 1:
         return math.floor((before.usage.hit_rate or 0.0) * size)
     left = before.usage.cache_read + before.usage.cache_write if before.reports_writes else before.usage.prompt_size
@@ -199,15 +199,15 @@ def expected_tokens(before: Request | None, request: Request) -> int:
 
 def _cause(before: Request | None, request: Request, lost: int, long_lived: bool) -> tuple[DropCause, RawText]:
     """The cause by precedence, with its evidence."""
-    events = list(_events(before, request, long_lived))
-    if before is not None and request.calls > 1:
-        one_call = request.usage.prompt_size / request.calls
-        events = [event for event in events if event.cause not in ONE_CALL_CAUSES or lost <= one_call]
+    seen = list(_events(before, request, long_lived))
+    one_call = request.usage.prompt_size / request.calls
+    weak = [event for event in seen if request.calls > 1 and event.cause in ONE_CALL_CAUSES and lost > one_call]
+    events = [event for event in seen if event not in weak]
     for cause in PRECEDENCE:
         for event in events:
             if event.cause == cause:
                 return cause, event.evidence
-    return "unknown", RawText(_nothing_seen(before, request))
+    return "unknown", RawText(_nothing_seen(before, request, weak))
 
 
 def _events(before: Request | None, request: Request, long_lived: bool) -> Iterator[CacheEvent]:
@@ -251,10 +251,13 @@ def _lifetime(before: Request, long_lived: bool) -> float:
     return next((seconds for name, seconds in PROVIDER_LIFETIMES.items() if name in provider), FIVE_MINUTES)
 
 
-def _nothing_seen(before: Request | None, request: Request) -> str:
+def _nothing_seen(before: Request | None, request: Request, weak: Sequence[CacheEvent]) -> str:
+    words = "nothing in the log explains it"
+    if weak:
+        words = f"{weak[0].evidence}, which explains one call of {request.calls}, not this loss"
     if before is None or before.at is None or request.at is None:
-        return "nothing in the log explains it"
-    return f"nothing in the log explains it; idle {shown_seconds(max(0.0, request.at - before.at))}"
+        return words
+    return f"{words}; idle {shown_seconds(max(0.0, request.at - before.at))}"
 
 
 def shown_seconds(seconds: float) -> str:

@@ -21,9 +21,6 @@ from hermes_tui.stores.registry import Looked
 if TYPE_CHECKING:
     from hermes_tui.mirror.database import MirrorDatabase
 
-if TYPE_CHECKING:
-    from hermes_tui.mirror.database import MirrorDatabase
-
 Answer = TypeVar("Answer")
 
 MOST_CANDIDATES: Final = 20
