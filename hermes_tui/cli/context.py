@@ -52,6 +52,10 @@ class Context:
         for path in library.missing:
             self.unreadable = True
             self.failure(nothing_there((path,)))
+        if library.locations.mirror.exists():
+            from hermes_tui.library.mirroring import with_mirror
+
+            return with_mirror(library)
         return library
 
     @cached_property

@@ -8,6 +8,7 @@ from hermes_tui.cli.context import Context
 from hermes_tui.cli.parser import Subparsers
 from hermes_tui.library import shapes
 from hermes_tui.library.health import Health, doctor
+from hermes_tui.library.mirroring import mirror_health
 from hermes_tui.model import Finding
 from hermes_tui.text import clean_line, literal
 
@@ -18,7 +19,7 @@ def add_command(subparsers: Subparsers) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     del args
-    report = doctor(context.library)
+    report = doctor(context.library, mirror_health)
     if context.json:
         context.write(shapes.health(report))
     else:

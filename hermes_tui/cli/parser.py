@@ -24,6 +24,13 @@ COMMANDS: Final[dict[str, str]] = {
     "doctor": "doctor",
     "demo": "demo",
     "keys": "keys",
+    "mirror": "mirror",
+    "pin": "annotations",
+    "unpin": "annotations",
+    "tag": "annotations",
+    "untag": "annotations",
+    "note": "annotations",
+    "pins": "annotations",
 }
 """Command -> module of this package that holds it."""
 SCREEN_COMMANDS: Final = ("open",)

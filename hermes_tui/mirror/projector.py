@@ -29,7 +29,6 @@ class IndexedText:
     line: int
     offset: int
     length: int
-    part: int
     at: float | None
     copy: int | None
     words: str
@@ -124,11 +123,11 @@ class _Collector:
 
 
 def _indexed(texts: LogTexts, record: Record) -> Iterator[IndexedText]:
-    for text in texts.texts(record):
-        words = index_words(text.text)
-        if words:
-            copy = None if text.copy is None else _copy_number(text.copy)
-            yield IndexedText(record.line, record.offset, record.length, text.part, text.at, copy, words)
+    text = texts.text(record)
+    words = "" if text is None else index_words(text.text)
+    if text is not None and words:
+        copy = None if text.copy is None else _copy_number(text.copy)
+        yield IndexedText(record.line, record.offset, record.length, text.at, copy, words)
 
 
 def _copy_number(key: str) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -14,10 +13,8 @@ TextPhase = Literal["talk", "tools"]
 
 @dataclass(frozen=True, slots=True)
 class LogText:
-    """One searchable text of a line."""
+    """The searchable text of a line: all its entries together, for words are AND inside one message."""
 
-    part: int
-    """The transcript's part number of the same entry."""
     text: str
     at: float | None
     copy: str | None = None
@@ -31,6 +28,6 @@ class LogTexts(Protocol):
         """What this line holds, told by its first bytes; ``None``: nothing to index."""
         ...
 
-    def texts(self, record: Record) -> Iterable[LogText]:
-        """The texts of one line, as the transcript shows them."""
+    def text(self, record: Record) -> LogText | None:
+        """The text of one line, of all that the transcript shows of it; ``None``: nothing."""
         ...

@@ -23,8 +23,10 @@ from hermes_tui.storage.errors import StorageError
 from hermes_tui.stores.dsh import peek
 from hermes_tui.stores.dsh.backend import Backend, JsonlBackend
 from hermes_tui.stores.dsh.discovery import SESSIONS, Walk, session_root, walk
+from hermes_tui.stores.dsh.index_texts import DshTexts
 from hermes_tui.stores.dsh.recovery import recover
 from hermes_tui.stores.dsh.transcript import DshTranscript
+from hermes_tui.stores.log_texts import LogTexts
 from hermes_tui.stores.logs import LogFile, LogFold, LogIndex, LogStore, SummarySource, with_requests
 from hermes_tui.stores.protocol import ChangeVerb, Transcript
 
@@ -71,6 +73,10 @@ class DshStore(LogStore):
     def fold(self, log: LogFile, state: bytes | None = None) -> LogFold:
         """See :meth:`LogStore.fold`."""
         return self._jsonl.fold(log, state)
+
+    def log_texts(self, log: LogFile) -> LogTexts:
+        """See :meth:`LogStore.log_texts`."""
+        return DshTexts(log)
 
     def transcript(self, ids: Sequence[SessionId]) -> Transcript:
         """See :meth:`Store.transcript`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -74,10 +74,11 @@ class LineTexts:
             return "talk"
         return "tools" if b'"tool"' in line[:200] else None
 
-    def texts(self, record: Record) -> Iterable[LogText]:
-        if isinstance(record.value, dict):
-            value = record.value
-            yield LogText(0, value.get("text", value.get("tool", "")), value.get("at"), value.get("copy"))
+    def text(self, record: Record) -> LogText | None:
+        if not isinstance(record.value, dict):
+            return None
+        value = record.value
+        return LogText(value.get("text", value.get("tool", "")), value.get("at"), value.get("copy"))
 
 
 class LineStore(LogStore):
