@@ -1,7 +1,7 @@
-"""What of a message is compared with a query, for every store.
+r"""What of a message is compared with a query, for every store.
 
 A tool call counts with its name and its arguments; a tool result with the tool's name. Escapes of JSON inside them
-(``\\n``, ``\\uac00``) are read as what they stand for, and as they are written, so that both can be found.
+(``\n``, ``\uac00``) are read as what they stand for, and as they are written, so that both can be found.
 """
 
 from __future__ import annotations

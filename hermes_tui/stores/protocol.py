@@ -6,7 +6,7 @@ the answer (design.md, rule 3); every method may block, so front ends call them 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import tzinfo
 from pathlib import Path
@@ -96,6 +96,23 @@ class Proposed:
     """Larger is newer within this store."""
     copies: int = 1
     """How often the store holds it, itself included."""
+    text: str | None = None
+    """What the matcher said yes to, where that is known: a tool call with its name, escapes read."""
+    marks: tuple[tuple[int, int], ...] = ()
+    """Start and length in ``text``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """The message before or after a hit, in short."""
+
+    role: RawText | None
+    text: RawText
+    """At least its first few hundred characters."""
+
+
+Neighbours = tuple[Neighbour | None, Neighbour | None]
+"""Before and after."""
 
 
 @dataclass(slots=True)
@@ -107,6 +124,10 @@ class Proposal:
     incomplete: str | None = None
     """Why the answer may miss something; may be set while the stream is read."""
     exact_texts: bool = field(default=False)
+    notes: list[str] = field(default_factory=list)
+    """What was done otherwise than usual, one sentence each: an index that was not believed. Nothing is lost by it."""
+    neighbours: Callable[[Sequence[Message]], list[Neighbours]] | None = None
+    """The messages around some hits; ``None``: the transcript tells."""
 
 
 class Store(Protocol):

@@ -1,0 +1,241 @@
+r"""What the indexes of a store are asked for a query, and which rows must be looked at besides.
+
+An ask proposes rows; together the asks and the gaps of a plan hold every row the matcher can say yes to. The traps
+(facts/hermes.md sections 3 and 6): the word index keeps Latin glued to CJK as one word; JSON keeps other scripts as
+``\uXXXX`` and glues the ``n`` of ``\n`` to the next word; the trigram index keeps accents and, made by an older
+SQLite, stops at the NUL before structured content; newer layouts leave tool output out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from hermes_tui.model import Route
+from hermes_tui.storage.fulltext import All, Matcher, Node, Term
+from hermes_tui.storage.fulltext import Any as AnyOf
+from hermes_tui.stores.hermes.indexes import Index, Indexes
+from hermes_tui.stores.hermes.schema import Schema
+
+TRIGRAM: Final = 3
+JSON_GLUE: Final = "ntrbf"
+"""Letters of JSON escapes that end up in front of a word."""
+ACCENTS_ESCAPED: Final = " OR ".join(
+    f'"{start}" *' for start in ("u00c", "u00d", "u00e", "u00f", "u01", "u02", "u03", "u1e", "u212")
+)
+"""Rows with accented letters stored as escapes."""
+STRUCTURED_ROWS: Final = '^ "json"'
+"""Rows whose text begins with the mark of structured content."""
+_ACCENTS: Final = "*[\u00c0-\u024f\u0300-\u036f\u1e00-\u1eff\u212a\u212b]*"
+CUT_TOOL_OUTPUT: Final = "(m.role = 'tool' AND octet_length(m.content) > 8192)"
+"""Rows the newest layout keeps only the beginning of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One question to one index."""
+
+    index: Index
+    match: str
+    main: bool = True
+    """False: rows beyond what the main question finds; mostly none, so they are limited in number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How the candidates of a query are found."""
+
+    route: Route
+    asks: tuple[Ask, ...] = ()
+    gap: str | None = None
+    """Rows no ask covers, as a condition on ``m``."""
+    light: bool = False
+    """The gap can hold only oddities: in a large store only its newest rows are looked at, and that is said."""
+
+
+SCAN: Final = Plan("scan", gap="1")
+
+
+def plan_for(matcher: Matcher, indexes: Indexes) -> Plan:
+    """The cheapest plan that proposes every row the matcher can accept."""
+    if matcher.root is None:
+        return SCAN
+    plans = [_branch_plan(terms, indexes) for terms in _branches(matcher.root)]
+    if any(plan is SCAN for plan in plans):
+        return SCAN
+    gaps = dict.fromkeys(plan.gap for plan in plans if plan.gap)
+    return Plan(
+        route=plans[0].route,
+        asks=tuple(dict.fromkeys(ask for plan in plans for ask in plan.asks)),
+        gap=" OR ".join(gaps) or None,
+        light=all(plan.light for plan in plans if plan.gap),
+    )
+
+
+def _branches(node: Node) -> list[list[Term]]:
+    """Terms that must all be there, for each alternative; what is nested deeper is left to the matcher."""
+    match node:
+        case Term():
+            return [[node]]
+        case AnyOf(parts):
+            return [terms for part in parts for terms in _branches(part)]
+        case All(parts):
+            terms = [part for part in parts if isinstance(part, Term)]
+            return [terms] if terms else _branches(parts[0])
+
+
+def _branch_plan(terms: list[Term], indexes: Indexes) -> Plan:
+    words = indexes.usable("fts")
+    if words is None:
+        return SCAN
+    cjk_runs = [unit.text for term in terms for unit in term.units if unit.cjk]
+    plan = _cjk_plan(cjk_runs, words, indexes) if cjk_runs else _latin_plan(terms, words, indexes)
+    if plan is SCAN:
+        return SCAN
+    gaps = [plan.gap, *(_rebuilding(ask.index) for ask in plan.asks)]
+    return Plan(
+        plan.route,
+        plan.asks,
+        " OR ".join(dict.fromkeys(gap for gap in gaps if gap)) or None,
+        plan.light and not any(ask.index.gap for ask in plan.asks),
+    )
+
+
+def _rebuilding(index: Index) -> str | None:
+    return None if index.gap is None else f"(m.id > {index.gap[0]} AND m.id <= {index.gap[1]})"
+
+
+def _missing(index: Index) -> str:
+    """Rows that are not in an index, as the index itself says."""
+    missing = f"NOT EXISTS (SELECT 1 FROM {index.table}_docsize d WHERE d.id = m.id)"
+    return missing if index.has_calls else f"({missing} OR m.tool_calls IS NOT NULL OR m.tool_name IS NOT NULL)"
+
+
+def _cjk_plan(runs: list[str], words: Index, indexes: Indexes) -> Plan:
+    """Latin words of the same branch are left to the matcher: no one index has both without exceptions."""
+    escaped = tuple(Ask(words, escaped_match(run), main=False) for run in dict.fromkeys(runs))
+    trigram, pairs = indexes.usable("trigram"), indexes.usable("cjk")
+    shortest = min(map(len, runs))
+    cut = None if words.inline else CUT_TOOL_OUTPUT
+    if trigram is not None and trigram.inline and trigram.has_calls:
+        main = Ask(trigram, " AND ".join(trigram_match(run) for run in dict.fromkeys(runs)))
+        return Plan("trigram", (main, *escaped, Ask(words, STRUCTURED_ROWS, main=False)), cut)
+    if pairs is not None and shortest >= 2:
+        main = Ask(pairs, " AND ".join(f'"{run}"' for run in dict.fromkeys(runs)))
+        return Plan("cjk", (main, *escaped), _either(_missing(pairs), cut))
+    if trigram is not None and shortest >= TRIGRAM:
+        main = Ask(trigram, " AND ".join(trigram_match(run) for run in dict.fromkeys(runs)))
+        return Plan(
+            "trigram", (main, *escaped, Ask(words, STRUCTURED_ROWS, main=False)), _either(_missing(trigram), cut)
+        )
+    return SCAN
+
+
+def _either(*conditions: str | None) -> str | None:
+    return " OR ".join(condition for condition in conditions if condition) or None
+
+
+def _latin_plan(terms: list[Term], words: Index, indexes: Indexes) -> Plan:
+    """Words as they stand, then the same words glued to CJK or to an escape."""
+    expression = " AND ".join(f"({word_match(term)})" for term in terms)
+    gap = None if words.has_calls else "m.tool_calls IS NOT NULL OR m.tool_name IS NOT NULL"
+    gap = _either(gap, None if words.inline else CUT_TOOL_OUTPUT)
+    asks = [Ask(words, expression), Ask(words, ACCENTS_ESCAPED, main=False), Ask(words, STRUCTURED_ROWS, main=False)]
+    trigram, pairs = indexes.usable("trigram"), indexes.usable("cjk")
+    if pairs is not None:
+        asks.append(Ask(pairs, expression, main=False))
+        gap = _either(gap, _missing(pairs))
+    elif trigram is not None:
+        asks.append(Ask(trigram, glued_match(terms), main=False))
+        gap = _either(gap, None if trigram.inline and trigram.has_calls else _missing(trigram))
+    else:
+        gap = "1"
+    return Plan("fts", tuple(asks), gap, light=words.has_calls)
+
+
+def word_match(term: Term) -> str:
+    """A Latin word or phrase for the word index, also behind the letter of a JSON escape."""
+    star = " *" if term.prefix else ""
+    asked = ['"' + " ".join(unit.text for unit in term.units) + '"' + star]
+    for unit in term.units:
+        asked += [f'"{letter}{unit.text}"' + (star if unit is term.units[-1] else "") for letter in JSON_GLUE]
+    return " OR ".join(asked)
+
+
+def glued_match(terms: Sequence[Term]) -> str:
+    """The words as parts of longer ones; of short ones only the longest counts."""
+    units = [unit.text for term in terms for unit in term.units]
+    long = [unit for unit in units if len(unit) >= TRIGRAM]
+    return " AND ".join(trigram_match(unit) for unit in dict.fromkeys(long or [max(units, key=len)]))
+
+
+def trigram_match(text: str) -> str:
+    """A substring for the trigram index; our tokenizer makes fewer than three letters the beginning of a trigram."""
+    return f'"{text}"' if len(text) >= TRIGRAM else f'"{text}" *'
+
+
+def escaped_match(run: str) -> str:
+    r"""A CJK run as JSON keeps it: the word index cuts ``\ucd94\uac00`` into two tokens."""
+    return '"' + " ".join(f"u{unit:04x}" for unit in utf16_units(run)) + '" *'
+
+
+def utf16_units(text: str) -> Iterator[int]:
+    """The numbers JSON escapes a text with."""
+    raw = text.encode("utf-16-be", "surrogatepass")
+    return (int.from_bytes(raw[at : at + 2], "big") for at in range(0, len(raw), 2))
+
+
+SEARCHED: Final = ("content", "tool_name", "tool_calls")
+REASONING: Final = ("reasoning", "reasoning_content", "reasoning_details", "codex_reasoning_items")
+
+
+def raw_condition(matcher: Matcher, schema: Schema, columns: Sequence[str]) -> tuple[str, list[Any]]:
+    """A condition on ``m`` that every row the matcher can accept fulfils, for scans."""
+    present = [f"m.{name}" for name in columns if schema.has("messages", name)]
+    if matcher.root is None or not present:
+        return ("1" if present else "0"), []
+    return _condition(matcher.root, present)
+
+
+def _condition(node: Node, columns: Sequence[str]) -> tuple[str, list[Any]]:
+    match node:
+        case Term():
+            return _term_condition(node, columns)
+        case AnyOf(parts):
+            pieces = [_condition(part, columns) for part in parts]
+            return "(" + " OR ".join(sql for sql, _ in pieces) + ")", [
+                value for _, values in pieces for value in values
+            ]
+        case All(parts):
+            pieces = [_condition(part, columns) for part in parts]
+            return "(" + " AND ".join(sql for sql, _ in pieces) + ")", [
+                value for _, values in pieces for value in values
+            ]
+
+
+def _term_condition(term: Term, columns: Sequence[str]) -> tuple[str, list[Any]]:
+    """Every unit somewhere in the row, or letters in it that only the matcher can compare."""
+    pieces: list[str] = []
+    values: list[Any] = []
+    for unit in term.units:
+        asked: list[str] = []
+        for column in columns:
+            if unit.cjk:
+                first = next(utf16_units(unit.text))
+                asked.append(f"instr({column}, ?) OR instr({column}, ?) OR instr({column}, ?)")
+                values += [unit.text, f"\\u{first:04x}", f"\\u{first:04X}"]
+            elif unit.text.isascii():
+                asked.append(f"instr(lower({column}), ?) OR {_odd_letters(column)}")
+                values.append(unit.text)
+            else:
+                asked.append(f"octet_length({column}) <> length({column}) OR instr({column}, '\\u')")
+        pieces.append("(" + " OR ".join(asked) + ")")
+    return "(" + " AND ".join(pieces) + ")", values
+
+
+def _odd_letters(column: str) -> str:
+    """Accents, escapes, and text behind a NUL, where GLOB stops."""
+    return (
+        f"{column} GLOB '{_ACCENTS}' OR instr({column}, '\\u') OR (length({column}) = 0 AND octet_length({column}) > 0)"
+    )

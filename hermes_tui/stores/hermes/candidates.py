@@ -1,0 +1,178 @@
+"""Candidates of a search in a Hermes store, window after window of row ids, newest or oldest first.
+
+Each window is one short look into the store (design.md, rule 3): the asks of the plan and the scan of what no index
+covers are answered for the same range of ids, so that the order is exact and a page costs what it shows.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from hermes_tui.storage.reading import ReadConnection
+from hermes_tui.stores.hermes.asks import SCAN, Ask, Plan
+
+FIRST_PAGE: Final = 150
+"""Candidates of the first window: a page of hits and some that are none."""
+MOST_PAGE: Final = 5_000
+FIRST_WINDOW: Final = 20_000
+"""Rows of the first scanned window: some 20 ms."""
+MOST_WINDOW: Final = 500_000
+WINDOW_S: Final = 0.25
+"""A window should take no longer: hits stream, and the store is let go of."""
+SMALL_STORE: Final = 20_000
+"""Rows; an index over so few is checked row by row, which costs some 20 ms."""
+CHECKED_ROWS: Final = 300
+"""Newest rows that are checked in a larger store."""
+LIGHT_ROWS: Final = 200_000
+"""Newest rows in which oddities are looked for row by row."""
+MOST_ODD: Final = 20_000
+"""Candidates beyond the main question that are read; each costs some 20 microseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """SQL on ``m`` with its values."""
+
+    sql: str = "1"
+    values: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The candidates of one range of ids, in order."""
+
+    ids: tuple[int, ...]
+    unexpected: frozenset[int]
+    """Rows a check proposed and no index did; when one of them is a hit, an index is not to be believed."""
+
+
+class Candidates:
+    """Walks over the ids of a store in one direction."""
+
+    def __init__(self, plan: Plan, low: int, high: int, *, newest: bool, after: int | None = None) -> None:
+        """Ids from ``low`` to ``high``; ``after``: where an earlier walk ended."""
+        self.plan = plan
+        self.notes: list[str] = []
+        """What may be missed."""
+        self._newest = newest
+        self._light_from = high - LIGHT_ROWS
+        self._checked_from = low if high - low < SMALL_STORE else high - CHECKED_ROWS
+        self._low, self._high = low, high
+        if after is not None:
+            self._low, self._high = (low, min(high, after - 1)) if newest else (max(low, after + 1), high)
+        self._page = FIRST_PAGE
+        self._rows = FIRST_WINDOW
+        self._odd_left = MOST_ODD
+
+    @property
+    def done(self) -> bool:
+        """Nothing is left."""
+        return self._low > self._high
+
+    def distrust(self) -> None:
+        """From here on scan."""
+        self.plan = SCAN
+
+    def window(self, connection: ReadConnection, raw: Condition, filters: Condition) -> Window:
+        """The next range: its candidates; the walk is then behind it only once :meth:`advance` is called."""
+        started = time.monotonic()
+        low, high, found = self._range(connection)
+        for ask in self.plan.asks:
+            if not ask.main:
+                found.update(self._odd(connection, ask, low, high, found))
+        found.update(self._gap(connection, low, high, raw, filters))
+        checked = self._check(connection, low, high, raw, filters) - found
+        self._edge = low if self._newest else high
+        self._adapt(time.monotonic() - started)
+        ids = tuple(sorted(found | checked, reverse=self._newest))
+        return Window(ids, frozenset(checked))
+
+    def advance(self) -> None:
+        """Go on behind the last window."""
+        if self._newest:
+            self._high = self._edge - 1
+        else:
+            self._low = self._edge + 1
+
+    def _range(self, connection: ReadConnection) -> tuple[int, int, set[int]]:
+        """How far this window reaches, and what the main questions find in it."""
+        low, high = self._low, self._high
+        found: set[int] = set()
+        for ask in self.plan.asks:
+            if ask.main:
+                ids = self._ask(connection, ask, low, high, self._page)
+                found.update(ids)
+                if len(ids) == self._page:
+                    low, high = (ids[-1], high) if self._newest else (low, ids[-1])
+        if self.plan.gap is not None and not (self.plan.light and high < self._light_from):
+            if self._newest:
+                low = max(low, high - self._rows)
+            else:
+                high = min(high, low + self._rows)
+        return low, high, {number for number in found if low <= number <= high}
+
+    def _ask(self, connection: ReadConnection, ask: Ask, low: int, high: int, limit: int) -> list[int]:
+        table = ask.index.table
+        direction = "DESC" if self._newest else "ASC"
+        sql = (
+            f"SELECT rowid FROM {table} WHERE {table} MATCH ? AND rowid >= ? AND rowid <= ?"
+            f" ORDER BY rowid {direction} LIMIT ?"
+        )
+        return [row[0] for row in connection.rows(sql, (ask.match, low, high, limit))]
+
+    def _odd(self, connection: ReadConnection, ask: Ask, low: int, high: int, known: set[int]) -> list[int]:
+        """Rows only this question finds, as long as there are not too many of them."""
+        ids = [number for number in self._ask(connection, ask, low, high, -1) if number not in known]
+        if len(ids) > self._odd_left:
+            self._note(
+                "words glued to other letters or escapes were not looked for in all of the many rows that may hold some"
+            )
+        kept = ids[: self._odd_left]
+        self._odd_left -= len(kept)
+        return kept
+
+    def _gap(self, connection: ReadConnection, low: int, high: int, raw: Condition, filters: Condition) -> list[int]:
+        """Rows that no index covers."""
+        if self.plan.gap is None:
+            return []
+        if self.plan.light and low < self._light_from:
+            self._note(f"rows that no index covers were looked at only among the newest {LIGHT_ROWS:,}")
+            low = self._light_from
+        return self._scan(connection, low, high, self.plan.gap, raw, filters)
+
+    def _check(self, connection: ReadConnection, low: int, high: int, raw: Condition, filters: Condition) -> set[int]:
+        """Rows of the checked range that may match, whatever the indexes say."""
+        if self.plan is SCAN:
+            return set()
+        return set(self._scan(connection, max(low, self._checked_from), high, "1", raw, filters))
+
+    def _scan(
+        self, connection: ReadConnection, low: int, high: int, where: str, raw: Condition, filters: Condition
+    ) -> list[int]:
+        if low > high:
+            return []
+        sql = f"SELECT m.id FROM messages m WHERE m.id >= ? AND m.id <= ? AND ({where}) AND {filters.sql} AND {raw.sql}"
+        return [row[0] for row in connection.rows(sql, (low, high, *filters.values, *raw.values))]
+
+    def _adapt(self, took: float) -> None:
+        """Larger windows while they are quick."""
+        if took < WINDOW_S / 2:
+            self._page = min(self._page * 4, MOST_PAGE)
+            self._rows = min(self._rows * 3, MOST_WINDOW)
+        elif took > WINDOW_S * 2:
+            self._rows = max(self._rows // 2, 1_000)
+
+    def _note(self, text: str) -> None:
+        if text not in self.notes:
+            self.notes.append(text)
+
+
+def id_bounds(connection: ReadConnection) -> tuple[int, int]:
+    """The lowest and highest row id; (1, 0) where there is none."""
+    row: Sequence[Any] | None = connection.one("SELECT min(id), max(id) FROM messages")
+    if row is None or not isinstance(row[0], int) or not isinstance(row[1], int):
+        return 1, 0
+    return row[0], row[1]

@@ -1,0 +1,280 @@
+"""Search in one Hermes store: the indexes propose, the matcher decides, copies are one hit (contract.md, search).
+
+Searched is what the product's own index holds: content, tool names and tool calls (facts/hermes.md section 6), decoded.
+Reasoning is in no index and is searched only where it is asked for (kind ``reasoning``), by a scan.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from hermes_tui.model import SHOWN_STATES, Message, MessageHead
+from hermes_tui.storage.errors import QueryFailed, StoreDamaged
+from hermes_tui.storage.fulltext import Matcher
+from hermes_tui.storage.reading import ReadConnection
+from hermes_tui.stores.hermes.asks import REASONING, SCAN, SEARCHED, plan_for, raw_condition
+from hermes_tui.stores.hermes.candidates import Candidates, Condition, id_bounds
+from hermes_tui.stores.hermes.cells import text_or_none
+from hermes_tui.stores.hermes.content import Stored, read_content, tool_calls
+from hermes_tui.stores.hermes.copies import Copies
+from hermes_tui.stores.hermes.filters import NOTHING, conditions
+from hermes_tui.stores.hermes.generations import Placed
+from hermes_tui.stores.hermes.indexes import survey
+from hermes_tui.stores.hermes.schema import Schema
+from hermes_tui.stores.hermes.tokenizer import register_tokenizers
+from hermes_tui.stores.hermes.transcript import Cells, heads_of, read_cells, stored_rows
+from hermes_tui.stores.matching import Match, match_message, match_together
+from hermes_tui.stores.protocol import Neighbour, Neighbours, Proposal, Proposed, SearchFilters
+from hermes_tui.text import RawText
+
+if TYPE_CHECKING:
+    from hermes_tui.stores.hermes.store import HermesStore
+
+READ_BYTES: Final = 16 << 20
+"""Text read from the store at once."""
+READ_ROWS: Final = 500
+MOST_READ: Final = 32 << 20
+"""Bytes of one content that are searched."""
+NEAR_ROWS: Final = 6
+"""Rows looked at on each side of a hit for one that says something."""
+NEAR_CHARACTERS: Final = 1_000
+
+
+def propose(
+    store: HermesStore,
+    matcher: Matcher,
+    filters: SearchFilters,
+    order: Literal["newest", "oldest"],
+    after: tuple[float, ...] | None = None,
+) -> Proposal:
+    """The messages of a store that answer a query, in order, each once.
+
+    Raises:
+        StorageError: the store cannot be read.
+    """
+    run = _Run(store, matcher, filters, newest=order == "newest")
+    proposal = Proposal("scan", iter(()), neighbours=run.neighbours)
+    run.start(proposal, None if after is None else int(after[-1]))
+    proposal.messages = run.hits()
+    return proposal
+
+
+class _Run:
+    """One search over one store, window after window."""
+
+    def __init__(self, store: HermesStore, matcher: Matcher, filters: SearchFilters, *, newest: bool) -> None:
+        self._asking = store.asking
+        self._matcher = matcher
+        self._filters = filters
+        self._newest = newest
+        self._reasoning = filters.kind == "reasoning"
+        self._copies = Copies()
+        self._where = NOTHING
+        self._raw = Condition()
+        self._candidates = Candidates(SCAN, 1, 0, newest=newest)
+        self._proposal = Proposal("scan", iter(()))
+
+    def start(self, proposal: Proposal, after: int | None) -> None:
+        """Choose the plan."""
+        self._proposal = proposal
+
+        def question(connection: ReadConnection, schema: Schema) -> None:
+            if not schema.has("messages", "id", "session_id", "role", "content"):
+                return
+            connection.prepare(register_tokenizers)
+            low, high = id_bounds(connection)
+            columns = REASONING if self._reasoning else SEARCHED
+            self._raw = Condition(*_frozen(raw_condition(self._matcher, schema, columns)))
+            self._where = conditions(connection, schema, self._filters)
+            plan = SCAN
+            if not self._reasoning and self._matcher.root is not None:
+                indexes = survey(connection, schema)
+                plan = plan_for(self._matcher, indexes)
+                proposal.notes += indexes.problems
+            self._candidates = Candidates(plan, low, high, newest=self._newest, after=after)
+
+        self._asking.ask(question)
+        proposal.route = self._candidates.plan.route
+
+    def hits(self) -> Iterator[Proposed]:
+        """Window after window; the store is closed between two."""
+        while not self._candidates.done:
+            yield from self._asking.ask(self._window)
+
+    def _window(self, connection: ReadConnection, schema: Schema) -> list[Proposed]:
+        connection.prepare(register_tokenizers)
+        try:
+            window = self._candidates.window(connection, self._raw, self._where.all)
+        except (StoreDamaged, QueryFailed) as error:
+            if self._candidates.plan is SCAN:
+                raise
+            self._distrust(f"an index failed ({error.detail})")
+            return []
+        found = self._matching(connection, schema, window.ids)
+        missed = [row.id for row, _ in found if row.id in window.unexpected]
+        if missed:
+            self._distrust(f"the {self._candidates.plan.route} index does not find message {missed[0]}")
+            return []
+        hits = [self._proposed(connection, schema, row, entries) for row, entries in found]
+        self._candidates.advance()
+        for note in self._candidates.notes:
+            self._proposal.incomplete = note
+        return [hit for one in hits for hit in one]
+
+    def _distrust(self, reason: str) -> None:
+        """Ask for the same rows again, by a scan."""
+        self._candidates.distrust()
+        self._proposal.route = "scan"
+        self._proposal.notes.append(f"{reason}; the messages were read instead")
+
+    def _matching(
+        self, connection: ReadConnection, schema: Schema, ids: Sequence[int]
+    ) -> list[tuple[Stored, list[tuple[Message, Match]]]]:
+        """The rows that answer the query, with the entries that do, in order."""
+        found: list[tuple[Stored, list[tuple[Message, Match]]]] = []
+        for some in self._portions(connection, ids):
+            cells = read_cells(connection, schema, [str(number) for number in some], sent=False)
+            rows = {row.id: row for row in stored_rows(connection, schema, some, prints=False)}
+            for number in some:
+                if number in rows and str(number) in cells:
+                    entries = self._entries(connection, rows[number], cells[str(number)])
+                    if entries:
+                        found.append((rows[number], entries))
+        return found
+
+    def _portions(self, connection: ReadConnection, ids: Sequence[int]) -> Iterator[list[int]]:
+        """The ids that pass the filters, in portions that fit into memory."""
+        for start in range(0, len(ids), READ_ROWS):
+            some = ids[start : start + READ_ROWS]
+            sql = (
+                f"SELECT m.id, octet_length(m.content) FROM messages m WHERE m.id IN ({','.join('?' * len(some))})"
+                f" AND {self._where.all.sql}"
+            )
+            sizes: dict[int, int | None] = dict(connection.rows(sql, (*some, *self._where.all.values)))
+            portion: list[int] = []
+            total = 0
+            for number in some:
+                if number not in sizes:
+                    continue
+                portion.append(number)
+                total += sizes[number] or 0
+                if total > READ_BYTES:
+                    yield portion
+                    portion, total = [], 0
+            if portion:
+                yield portion
+
+    def _entries(self, connection: ReadConnection, row: Stored, cells: Cells) -> list[tuple[Message, Match]]:
+        """The entries of one row that answer the query."""
+        messages = [
+            message
+            for message in _messages(connection, row, cells)
+            if (message.head.kind == "reasoning") == self._reasoning
+        ]
+        if self._filters.kind is not None:
+            messages = [message for message in messages if message.head.kind == self._filters.kind]
+        found = [(message, match) for message in messages if (match := match_message(self._matcher, message))]
+        if not found:
+            together = match_together(self._matcher, messages)
+            found = [together] if together else []
+        return found
+
+    def _proposed(
+        self, connection: ReadConnection, schema: Schema, row: Stored, entries: Sequence[tuple[Message, Match]]
+    ) -> list[Proposed]:
+        """The hits of a row; none where the same message is stored earlier and found there."""
+        group = self._copies.group(connection, schema, row)
+        if len(group) > 1 and row.id != self._first_allowed(connection, group):
+            return []
+        inherited = self._copies.inherited(row) and row.state == "live"
+        return [
+            Proposed(
+                message=_inherited(message) if inherited else message,
+                order=(float(row.id),),
+                copies=len(group),
+                text=match.text,
+                marks=match.marks,
+            )
+            for message, match in entries
+        ]
+
+    def _first_allowed(self, connection: ReadConnection, group: Sequence[int]) -> int | None:
+        """The earliest row of a message that the filters let through."""
+        marks = ",".join("?" * len(group))
+        sql = f"SELECT min(m.id) FROM messages m WHERE m.id IN ({marks}) AND {self._where.all.sql}"
+        row = connection.one(sql, (*group, *self._where.all.values))
+        return row[0] if row else None
+
+    def neighbours(self, messages: Sequence[Message]) -> list[Neighbours]:
+        """The entries before and after some hits in their sessions."""
+        return self._asking.ask(
+            lambda connection, schema: [self._around(connection, schema, message.head) for message in messages]
+        )
+
+    def _around(self, connection: ReadConnection, schema: Schema, head: MessageHead) -> Neighbours:
+        number = int(head.id)
+        sql = f"SELECT m.id FROM messages m WHERE m.session_id = ? AND {self._where.shown.sql}"
+        # Sorted here: with ORDER BY SQLite may walk the whole table by row id instead of the session's index.
+        ids = sorted(row[0] for row in connection.rows(sql, (head.session_id, *self._where.shown.values)))
+        place = bisect_left(ids, number)
+        near = ids[max(place - NEAR_ROWS, 0) : place + NEAR_ROWS + 1]
+        messages = self._near(connection, schema, near)
+        own = (number, head.part)
+        before = [message for key, message in messages if key < own]
+        after = [message for key, message in messages if key > own]
+        return _neighbour(before[-1:]), _neighbour(after[:1])
+
+    def _near(
+        self, connection: ReadConnection, schema: Schema, ids: Sequence[int]
+    ) -> list[tuple[tuple[int, int], Message]]:
+        """The entries of these rows that say something, in order."""
+        cells = read_cells(connection, schema, [str(number) for number in ids], sent=False)
+        found: list[tuple[tuple[int, int], Message]] = []
+        for row in stored_rows(connection, schema, ids, prints=False):
+            own = cells.get(str(row.id))
+            for message in _messages(connection, row, own) if own else ():
+                if message.text and (self._filters.all_states or message.head.state in SHOWN_STATES):
+                    found.append(((row.id, message.head.part), message))
+        return found
+
+
+def _frozen(condition: tuple[str, list[Any]]) -> tuple[str, tuple[Any, ...]]:
+    return condition[0], tuple(condition[1])
+
+
+def _inherited(message: Message) -> Message:
+    return replace(message, head=replace(message.head, state="inherited"))
+
+
+def _neighbour(messages: Sequence[Message]) -> Neighbour | None:
+    if not messages:
+        return None
+    return Neighbour(messages[0].head.role, RawText((messages[0].text or "")[:NEAR_CHARACTERS]))
+
+
+def _messages(connection: ReadConnection, row: Stored, cells: Cells) -> Iterator[Message]:
+    """The entries of a row with their whole texts."""
+    calls = tool_calls(cells.calls)
+    used = 0
+    for head in heads_of(Placed(row)):
+        if head.kind == "reasoning":
+            yield Message(head, cells.reasoning)
+        elif head.kind == "tool-call":
+            yield Message(head, RawText(calls[used].arguments))
+            used += 1
+        else:
+            yield Message(head, _content(connection, row, cells))
+
+
+def _content(connection: ReadConnection, row: Stored, cells: Cells) -> RawText | None:
+    if cells.content is not None:
+        return read_content(cells.content).text
+    if not row.size:
+        return None
+    found = connection.one(
+        f"SELECT substr(CAST(content AS BLOB), 1, {MOST_READ}) FROM messages WHERE id = ?", (row.id,)
+    )
+    return text_or_none(found[0]) if found else None
