@@ -37,7 +37,10 @@ class DshPackage:
 
     def write_demo(self, folder: Path, now: float) -> None:
         """See :meth:`AgentPackage.write_demo`."""
-        raise NotImplementedError
+        # Imported late: only the demo command needs it.
+        from hermes_tui.stores.dsh.demo import write_demo
+
+        write_demo(folder, now)
 
 
 def _databases(path: Path) -> list[Path]:
