@@ -1,0 +1,58 @@
+"""Asking a store one question: open late, look up the schema, answer, close (design.md, rule 3)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Concatenate, ParamSpec, TypeVar
+
+from hermes_tui.storage.errors import SchemaDrift
+from hermes_tui.storage.reading import Interrupts, ReadConnection, read_only
+from hermes_tui.stores.hermes.schema import Schema, read_schema
+
+Answer = TypeVar("Answer")
+Arguments = ParamSpec("Arguments")
+
+
+class Asking:
+    """Opens one Hermes store for one question after another; may be used from any thread."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.interrupts = Interrupts()
+        self._lock = threading.Lock()
+        self._known: tuple[object, Schema] | None = None
+
+    def ask(
+        self,
+        question: Callable[Concatenate[ReadConnection, Schema, Arguments], Answer],
+        *args: Arguments.args,
+        **kwargs: Arguments.kwargs,
+    ) -> Answer:
+        """Open the store, answer the question with these arguments, close the store.
+
+        Raises:
+            StoreUnreadable: it cannot be opened or read, or holds no sessions.
+            StorageError: the question was interrupted or took too long.
+        """
+        with read_only(self.path, interrupts=self.interrupts) as connection:
+            try:
+                return question(connection, self._schema(connection), *args, **kwargs)
+            except SchemaDrift:
+                # Another process added or moved columns between two statements (facts/hermes.md section 5).
+                with self._lock:
+                    self._known = None
+                return question(connection, self._schema(connection), *args, **kwargs)
+
+    def _schema(self, connection: ReadConnection) -> Schema:
+        """The schema, read again when SQLite's own counter of schema changes moved."""
+        row = connection.one("PRAGMA schema_version")
+        cookie = row[0] if row else None
+        with self._lock:
+            known = self._known
+        if known is not None and known[0] == cookie:
+            return known[1]
+        schema = read_schema(connection)
+        with self._lock:
+            self._known = (cookie, schema)
+        return schema

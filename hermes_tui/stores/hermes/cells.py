@@ -1,0 +1,75 @@
+"""Reading single cells of a Hermes store: what a salvaged file may hold instead of text, numbers and times.
+
+SQLite keeps any type in any column, and repaired stores do (facts/hermes.md section 11): a BLOB where text belongs, a
+word where a time belongs. Each function takes whatever came and gives what the vocabulary knows, or ``None``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import orjson
+
+from hermes_tui.text import RawText
+
+EARLIEST: Final = 946_684_800.0
+"""2000-01-01 UTC: no agent wrote anything before."""
+LATEST: Final = 4_102_444_800.0
+"""2100-01-01 UTC: later than this is damage, not a date (facts/hermes.md section 11)."""
+
+
+def text_or_none(cell: Any) -> RawText | None:
+    """The text of a cell; a BLOB or a number in a text column becomes text too."""
+    if cell is None:
+        return None
+    if isinstance(cell, bytes):
+        return RawText(cell.decode("utf-8", "replace"))
+    return RawText(cell if isinstance(cell, str) else str(cell))
+
+
+def filled_text(cell: Any) -> RawText | None:
+    """The same, with the empty text as ``None``."""
+    return text_or_none(cell) or None
+
+
+def count(cell: Any) -> int:
+    """A counter: never negative, 0 for what is no number."""
+    if isinstance(cell, int):
+        return max(cell, 0)
+    if isinstance(cell, float) and cell == cell and abs(cell) < 2**62:
+        return max(int(cell), 0)
+    return 0
+
+
+def money(cell: Any) -> float | None:
+    """An amount in USD; ``None`` for what is no amount."""
+    if isinstance(cell, int | float) and 0 <= cell < 1e12:
+        return float(cell)
+    return None
+
+
+def flag(cell: Any) -> bool:
+    """A 0/1 column; NULL and text are 0."""
+    return isinstance(cell, int | float) and cell != 0
+
+
+def time_or_none(cell: Any) -> float | None:
+    """Unix seconds; ``None`` for NULL, text, and times no agent can have written."""
+    if isinstance(cell, int | float) and EARLIEST <= cell < LATEST:
+        return float(cell)
+    return None
+
+
+def absurd_time(cell: Any) -> bool:
+    """Whether something is there that is no time."""
+    return cell is not None and time_or_none(cell) is None
+
+
+def json_or_none(cell: Any) -> Any:
+    """The JSON in a cell; ``None`` when there is none or it cannot be read."""
+    if not isinstance(cell, str | bytes) or not cell:
+        return None
+    try:
+        return orjson.loads(cell)
+    except ValueError:
+        return None

@@ -1,0 +1,193 @@
+"""Which conversations a list shows, in which order, and how many a default filter leaves out (contract.md, list)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from hermes_tui.model import ListEntry, Listing, ListQuery, SessionId
+from hermes_tui.storage.reading import ReadConnection
+from hermes_tui.stores.hermes.cells import count, filled_text, text_or_none
+from hermes_tui.stores.hermes.links import TOOL_SOURCE, Link, Links, all_links
+from hermes_tui.stores.hermes.rows import last_active, read_previews
+from hermes_tui.stores.hermes.schema import Schema
+from hermes_tui.stores.hermes.spend import MAIN_TASK, TOKENS
+
+AUTOMATED: Final = frozenset({"cron", "webhook", TOOL_SOURCE})
+"""Sources of runs no person started (issue 2, sessions screen)."""
+UNKNOWN: Final = float("-inf")
+_COUNTED: Final = TOKENS[:4]
+"""Reasoning is part of output."""
+
+
+class Facts(NamedTuple):
+    """Cells that filters and orders ask of one session."""
+
+    model: str | None
+    cwd: str | None
+    title: str | None
+    messages: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A conversation, or a session by itself, that may become a row."""
+
+    parts: Sequence[Link]
+
+    @property
+    def root(self) -> Link:
+        return self.parts[0]
+
+    @property
+    def tip(self) -> Link:
+        return self.parts[-1]
+
+
+def read_listing(connection: ReadConnection, schema: Schema, query: ListQuery, limit: int | None) -> Listing:
+    """The ids of matching rows in order."""
+    links = all_links(connection, schema)
+    facts = _read_facts(connection, schema, query)
+    found = [Candidate([link]) for link in links.by_id.values()]
+    if not query.sessions:
+        found = [Candidate(links.down(link)) for link in links.listed()]
+    matching = [one for one in found if _matches(one, query, facts)]
+    left_out: Counter[str] = Counter()
+    if not query.sessions:
+        reasons = [_left_out(one, query, links) for one in matching]
+        left_out.update(reason for reason in reasons if reason)
+        matching = [one for one, reason in zip(matching, reasons, strict=True) if not reason]
+    if query.text:
+        matching = _with_text(connection, schema, matching, query.text, facts)
+    order = _order(query, facts)
+    ordered = sorted(((order(one), one.tip.id) for one in matching), reverse=True)
+    entries = tuple(ListEntry(SessionId(identity), value) for value, identity in ordered[:limit])
+    return Listing(entries, len(ordered), dict(left_out))
+
+
+def _left_out(one: Candidate, query: ListQuery, links: Links) -> str | None:
+    """Why a default filter leaves a row out; the first reason counts."""
+    root = one.root
+    if root.archived and not query.archived:
+        return "archived"
+    if links.kind(root) == "delegation" and not query.children:
+        return "delegated"
+    if root.source == TOOL_SOURCE and query.source != TOOL_SOURCE:
+        return "tool"
+    if root.hidden:
+        return "hidden"
+    if not query.automated and root.source in AUTOMATED:
+        return "automated"
+    return None
+
+
+def _matches(one: Candidate, query: ListQuery, facts: dict[str, Facts]) -> bool:
+    """Whether a row passes the filters that were asked for, the free text aside."""
+    if query.source is not None and one.root.source != query.source:
+        return False
+    if query.channel is not None and all(part.session_key != query.channel for part in one.parts):
+        return False
+    if query.model is not None and facts[one.tip.id].model != query.model:
+        return False
+    if query.cwd is not None and not is_below(_folder(one, facts), query.cwd):
+        return False
+    if query.since is None and query.until is None:
+        return True
+    active = last_active(one.tip)
+    if active is None:
+        return False
+    return (query.since is None or active >= query.since) and (query.until is None or active < query.until)
+
+
+def _folder(one: Candidate, facts: dict[str, Facts]) -> str | None:
+    """The tip's folder, else that of the nearest older part."""
+    return next((facts[part.id].cwd for part in reversed(one.parts) if facts[part.id].cwd), None)
+
+
+def is_below(folder: str | None, above: str) -> bool:
+    """Whether a folder is another one or lies in it; both as text, for it may be a folder of another machine."""
+    if not folder:
+        return False
+    wanted = above.rstrip("/\\") or above
+    return folder.rstrip("/\\") == wanted or folder.startswith((wanted + "/", wanted + "\\")) or above in ("/", "\\")
+
+
+def _with_text(
+    connection: ReadConnection, schema: Schema, found: Iterable[Candidate], text: str, facts: dict[str, Facts]
+) -> list[Candidate]:
+    """Rows with the text in title, id, source, model, folder or preview; previews are read last, for they cost most."""
+    wanted = text.casefold()
+    kept: list[Candidate] = []
+    unsure: list[Candidate] = []
+    for one in found:
+        (kept if wanted in _filter_text(one, facts) else unsure).append(one)
+    previews = read_previews(connection, schema, [part.id for one in unsure for part in one.parts])
+    for one in unsure:
+        preview = next((previews[part.id] for part in reversed(one.parts) if part.id in previews), "")
+        if wanted in preview.casefold():
+            kept.append(one)
+    return kept
+
+
+def _filter_text(one: Candidate, facts: dict[str, Facts]) -> str:
+    title = next((facts[part.id].title for part in reversed(one.parts) if facts[part.id].title), None)
+    shown = (title, one.tip.id, one.root.source, facts[one.tip.id].model, _folder(one, facts))
+    return "\n".join(word for word in shown if word).casefold()
+
+
+def _order(query: ListQuery, facts: dict[str, Facts]) -> Callable[[Candidate], float]:
+    """The value rows are ordered by; larger comes first."""
+    if query.order == "started":
+        return lambda one: UNKNOWN if one.root.started is None else one.root.started
+    if query.order == "messages":
+        return lambda one: float(sum(facts[part.id].messages for part in one.parts))
+    if query.order in ("tokens", "cost"):
+        # What it costs is the library's to say: it knows the prices.
+        return lambda one: float(sum(facts[part.id].tokens for part in one.parts))
+    return _activity
+
+
+def _activity(one: Candidate) -> float:
+    active = last_active(one.tip)
+    return UNKNOWN if active is None else active
+
+
+def _read_facts(connection: ReadConnection, schema: Schema, query: ListQuery) -> dict[str, Facts]:
+    """Cells of every session, where a filter or the order asks for them."""
+    totals = query.order in ("tokens", "messages", "cost")
+    if not (totals or query.model is not None or query.cwd is not None or query.text):
+        return {}
+    usage = _usage_totals(connection, schema) if totals else {}
+    columns = schema.select("sessions", ("id", "model", "cwd", "title", "message_count", *_COUNTED), "s")
+    found: dict[str, Facts] = {}
+    for row in connection.rows(f"SELECT {columns} FROM sessions s"):
+        identity, model, cwd, title, messages, *tokens = row
+        key = text_or_none(identity) or ""
+        own = sum(map(count, tokens))
+        main, other = usage.get(key, (0, 0))
+        found[key] = Facts(
+            filled_text(model), filled_text(cwd), filled_text(title), count(messages), max(own, main) + other
+        )
+    return found
+
+
+def _usage_totals(connection: ReadConnection, schema: Schema) -> dict[str, tuple[int, int]]:
+    """Tokens of the main loop and of the other tasks by session."""
+    if not schema.has("session_model_usage", "session_id", *_COUNTED):
+        return {}
+    total = " + ".join(f"max(u.{name}, 0)" for name in _COUNTED)
+    task = schema.column("session_model_usage", "task", "u")
+    sql = (
+        f"SELECT u.session_id, ifnull({task}, '') = '{MAIN_TASK}' AS main, sum({total})"
+        " FROM session_model_usage u GROUP BY u.session_id, main"
+    )
+    found: dict[str, tuple[int, int]] = {}
+    for identity, main, tokens in connection.rows(sql):
+        before = found.get(str(identity), (0, 0))
+        found[str(identity)] = (
+            (before[0] + count(tokens), before[1]) if main else (before[0], before[1] + count(tokens))
+        )
+    return found

@@ -1,0 +1,326 @@
+"""One Hermes profile's store, behind the protocol every store answers."""
+
+from __future__ import annotations
+
+import shlex
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import tzinfo
+from pathlib import Path
+from typing import Final, Literal
+
+from hermes_tui.model import (
+    CostGrouping,
+    Finding,
+    Lineage,
+    LineageNode,
+    ListEntry,
+    Listing,
+    ListQuery,
+    PowerCut,
+    Recovery,
+    Request,
+    ResumeCommand,
+    SessionId,
+    SessionRow,
+    StoreRef,
+    StoreStatus,
+    UsageReport,
+)
+from hermes_tui.storage.errors import StorageError, StoreBusy, StoreUnreadable
+from hermes_tui.storage.fulltext import Matcher
+from hermes_tui.storage.reading import ReadConnection
+from hermes_tui.storage.stamps import stamp_of
+from hermes_tui.stores.hermes.asking import Asking
+from hermes_tui.stores.hermes.discovery import DEFAULT_PROFILE, Home, default_root
+from hermes_tui.stores.hermes.findings import full_findings, quick_status
+from hermes_tui.stores.hermes.legacy_logs import LegacyLog, LegacyTranscript, find_logs, legacy_row
+from hermes_tui.stores.hermes.lineage import part_of, read_lineage
+from hermes_tui.stores.hermes.links import json_ids, links_around
+from hermes_tui.stores.hermes.listing import UNKNOWN, read_listing
+from hermes_tui.stores.hermes.recovery import build_recovery
+from hermes_tui.stores.hermes.requests import read_requests
+from hermes_tui.stores.hermes.rows import read_rows
+from hermes_tui.stores.hermes.schema import Schema
+from hermes_tui.stores.hermes.transcript import HermesTranscript
+from hermes_tui.stores.hermes.usage import read_usage
+from hermes_tui.stores.protocol import ChangeVerb, Proposal, SearchFilters, Transcript
+
+MOST_CANDIDATES: Final = 20
+"""Ids a prefix is answered with."""
+LAST_CHARACTER: Final = "\U0010ffff"
+"""Sorts after every character an id can have."""
+
+
+class HermesStore:
+    """Implements :class:`hermes_tui.stores.protocol.Store` for one state.db and the logs beside it."""
+
+    def __init__(self, home: Home, environ: Mapping[str, str]) -> None:
+        self.home = home
+        self.ref = StoreRef("hermes", f"hermes/{home.profile}", str(home.store), home.profile)
+        self._asking = Asking(str(home.store))
+        self._environ = environ
+        self._lock = threading.Lock()
+        self._legacy: tuple[object, dict[str, LegacyLog]] | None = None
+
+    @property
+    def asking(self) -> Asking:
+        """How this store is asked, for the search over it."""
+        return self._asking
+
+    def status(self) -> StoreStatus:
+        """How the store is, by what can be told quickly."""
+        return quick_status(self.ref, self.home, self._asking, len(self._only_in_logs()))
+
+    def findings(self) -> Sequence[Finding]:
+        """Everything, with a pass over the store."""
+        return full_findings(self.ref, self.home, self._asking, self._logs())
+
+    def listing(self, query: ListQuery, limit: int | None = None) -> Listing:
+        """Ids in order: the store's, and those of logs it does not have."""
+        found = Listing((), 0)
+        if self._readable():
+            try:
+                found = self._asking.ask(read_listing, query, limit)
+            except StoreBusy:
+                raise
+            except StoreUnreadable:
+                # The logs are all there is then; the status says that the store could not be read.
+                if not self._logs():
+                    raise
+        logs = self._only_in_logs()
+        return self._with_logs(found, logs, query, limit) if logs else found
+
+    def _with_logs(self, found: Listing, logs: Mapping[str, LegacyLog], query: ListQuery, limit: int | None) -> Listing:
+        rows = [row for row in (legacy_row(self.ref, log) for log in logs.values()) if _row_matches(row, query)]
+        entries = [*found.entries, *(ListEntry(row.id, _order_of(row, query)) for row in rows)]
+        entries.sort(key=lambda entry: (entry.order, entry.id), reverse=True)
+        return Listing(tuple(entries[:limit]), found.total + len(rows), found.left_out)
+
+    def rows(self, ids: Sequence[SessionId], *, conversation: bool = True) -> list[SessionRow]:
+        """Rows of sessions in the store and of those that are only logs."""
+        found: dict[str, SessionRow] = {}
+        if self._readable():
+            now = time.time()
+            try:
+                found.update(self._asking.ask(read_rows, self.ref, ids, conversation=conversation, now=now))
+            except StoreBusy:
+                raise
+            except StoreUnreadable:
+                if not self._logs():
+                    raise
+        missing = [identity for identity in ids if identity not in found]
+        if missing:
+            logs = self._only_in_logs()
+            found.update({one: legacy_row(self.ref, logs[one]) for one in missing if one in logs})
+        return [found[identity] for identity in ids if identity in found]
+
+    def resolve(self, prefix: str) -> Sequence[SessionId]:
+        """The id itself, else every id with this prefix."""
+        found: list[str] = []
+        if self._readable():
+            found = self._asking.ask(_resolved, prefix)
+        if found == [prefix]:
+            return [SessionId(prefix)]
+        logs = self._only_in_logs()
+        if prefix in logs:
+            return [SessionId(prefix)]
+        found += sorted(identity for identity in logs if identity.startswith(prefix))
+        return [SessionId(identity) for identity in found[:MOST_CANDIDATES]]
+
+    def chain(self, session_id: SessionId) -> tuple[SessionId, ...]:
+        """Root to tip; a session that is only a log is its own conversation."""
+        if not self._readable():
+            return (session_id,)
+
+        def question(connection: ReadConnection, schema: Schema) -> tuple[SessionId, ...]:
+            links = links_around(connection, schema, [session_id])
+            link = links.by_id.get(session_id)
+            parts = [] if link is None else links.conversation(link)
+            return tuple(SessionId(part.id) for part in parts) or (session_id,)
+
+        return self._asking.ask(question)
+
+    def transcript(self, ids: Sequence[SessionId]) -> Transcript:
+        """The messages of these sessions."""
+        logs = self._only_in_logs()
+        if ids and all(identity in logs for identity in ids):
+            return LegacyTranscript([logs[identity] for identity in ids])
+        return self._transcript(ids)
+
+    def _transcript(self, ids: Sequence[str], *, every_row: bool = False) -> HermesTranscript:
+        def question(connection: ReadConnection, schema: Schema) -> HermesTranscript:
+            links = links_around(connection, schema, ids)
+            parts = [part_of(links, links.by_id[identity]) for identity in ids if identity in links.by_id]
+            return HermesTranscript(self._asking, parts, every_row=every_row)
+
+        return self._asking.ask(question)
+
+    def lineage(self, session_id: SessionId) -> Lineage:
+        """The whole tree."""
+        logs = self._only_in_logs()
+        if session_id in logs:
+            row = legacy_row(self.ref, logs[session_id])
+            node = LineageNode(session_id, None, "root", row)
+            return Lineage(session_id, session_id, (session_id,), (node,))
+        return read_lineage(self._asking, self.ref, session_id, time.time())
+
+    def usage(self, grouping: CostGrouping, since: float | None, until: float | None, zone: tzinfo) -> UsageReport:
+        """Usage by key; logs tell none."""
+        if not self._readable():
+            return UsageReport((), {}, distinct=0)
+        return self._asking.ask(read_usage, grouping, since, until, zone)
+
+    def requests(self, ids: Sequence[SessionId] | None, since: float | None = None) -> Iterator[Request]:
+        """Usage rows as points."""
+        return read_requests(self._asking, ids, since) if self._readable() else iter(())
+
+    def propose(
+        self,
+        matcher: Matcher,
+        filters: SearchFilters,
+        order: Literal["newest", "oldest"],
+        after: tuple[float, ...] | None = None,
+    ) -> Proposal:
+        """Messages that may match, from the store's own indexes or a scan."""
+        # Imported late: only a search needs it.
+        from hermes_tui.stores.hermes.search import propose
+
+        return propose(self, matcher, filters, order, after)
+
+    def recovery(self, session_id: SessionId, cut: PowerCut | None = None) -> Recovery:
+        """The live rows of the conversation's tip.
+
+        Raises:
+            StorageError: a cut was asked for: a database has no lines.
+        """
+        if cut is not None:
+            raise StorageError(
+                "A Hermes store cannot be cut at a line",
+                "it is a database: what was committed is there, what was not is gone",
+                "Leave out --cut.",
+            )
+        tip = self.chain(session_id)[-1]
+        row = self.rows([tip], conversation=True)[0]
+        logs = self._only_in_logs()
+        if tip in logs:
+            raise StorageError(
+                f"{tip} cannot be resumed", "it is only a log that the store does not have", "Read it with show."
+            )
+        return build_recovery(self._transcript([tip], every_row=True), row, continues=row.parts > 1)
+
+    def resume_command(self, row: SessionRow) -> ResumeCommand:
+        """``hermes -r ID``, with the profile and the home it is in."""
+        return ResumeCommand(("hermes", *self._profile_words(), "-r", row.tip_id), row.cwd, self._home_variable())
+
+    def _profile_words(self) -> tuple[str, ...]:
+        """The profile, unless the command takes it by itself: ``active_profile`` counts where none is named."""
+        usual = self.home.profile == DEFAULT_PROFILE and self.home.active
+        return () if usual else ("-p", self.home.profile)
+
+    def _home_variable(self) -> tuple[tuple[str, str], ...]:
+        """HERMES_HOME where the home is not the one the command would take by itself."""
+        root = self.home.root or self.home.folder
+        usual = default_root(self._environ, Path(self._environ.get("HOME") or Path.home()))
+        return () if root.absolute() == usual.absolute() else (("HERMES_HOME", str(root)),)
+
+    def change_command(self, verb: ChangeVerb, session_id: SessionId, title: str | None = None) -> str | None:
+        """The product's own command; it has none for ending a session or emptying one."""
+        words = {
+            "rename": ["rename", session_id, title or ""],
+            "delete": ["delete", session_id, "--yes"],
+            "prune": ["prune"],
+        }.get(verb)
+        if words is None:
+            return None
+        return shlex.join(["hermes", *self._profile_words(), "sessions", *words])
+
+    def stamp(self) -> object:
+        """Stat of the store, of what lies beside it and of the folders of logs."""
+        return (
+            stamp_of(str(self.home.store)),
+            _folder_stamp(self.home.legacy_sessions),
+            _folder_stamp(self.home.pending),
+        )
+
+    def interrupt(self) -> None:
+        """End what runs in other threads."""
+        self._asking.interrupts.interrupt()
+
+    def _readable(self) -> bool:
+        """Whether there is a file to ask; one that is damaged still raises when it is asked."""
+        return self.home.store.exists()
+
+    def _logs(self) -> dict[str, LegacyLog]:
+        """Every log of this home, found again when a folder changed."""
+        stamp = (_folder_stamp(self.home.legacy_sessions), _folder_stamp(self.home.pending))
+        with self._lock:
+            if self._legacy is not None and self._legacy[0] == stamp:
+                return self._legacy[1]
+        found = {log.session_id: log for log in find_logs(self.home)}
+        with self._lock:
+            self._legacy = (stamp, found)
+        return found
+
+    def _only_in_logs(self) -> dict[str, LegacyLog]:
+        """Logs of sessions the store does not have, or cannot say."""
+        logs = self._logs()
+        if not logs or not self._readable():
+            return logs
+        try:
+            known = self._asking.ask(_known, list(logs))
+        except StorageError:
+            # The store cannot be read: its status says so, and the logs are all there is.
+            return logs
+        return {identity: log for identity, log in logs.items() if identity not in known}
+
+
+def _known(connection: ReadConnection, _: Schema, ids: Sequence[str]) -> frozenset[str]:
+    """Which of these sessions the store has."""
+    rows = connection.rows("SELECT id FROM sessions WHERE id IN (SELECT value FROM json_each(?))", (json_ids(ids),))
+    return frozenset(str(row[0]) for row in rows)
+
+
+def _resolved(connection: ReadConnection, _: Schema, prefix: str) -> list[str]:
+    """The id itself, else ids with this prefix."""
+    if connection.one("SELECT 1 FROM sessions WHERE id = ?", (prefix,)):
+        return [prefix]
+    # A range instead of LIKE: it uses the index, and % and _ in an id mean themselves.
+    rows = connection.rows(
+        "SELECT id FROM sessions WHERE id >= ? AND id < ? ORDER BY id LIMIT ?",
+        (prefix, prefix + LAST_CHARACTER, MOST_CANDIDATES),
+    )
+    return [str(row[0]) for row in rows]
+
+
+def _row_matches(row: SessionRow, query: ListQuery) -> bool:
+    """Whether a session that is only a log passes the filters; it has no source, model, folder or channel."""
+    if query.source is not None or query.model is not None or query.channel is not None or query.cwd is not None:
+        return False
+    if query.text and query.text.casefold() not in f"{row.preview or ''}\n{row.id}".casefold():
+        return False
+    if query.since is None and query.until is None:
+        return True
+    active = row.last_active_at
+    if active is None:
+        return False
+    return (query.since is None or active >= query.since) and (query.until is None or active < query.until)
+
+
+def _order_of(row: SessionRow, query: ListQuery) -> float:
+    """The value a log is ordered by."""
+    if query.order == "messages":
+        return float(row.message_count or 0)
+    if query.order in ("tokens", "cost"):
+        return 0.0
+    value = row.started_at if query.order == "started" else row.last_active_at
+    return UNKNOWN if value is None else value
+
+
+def _folder_stamp(folder: Path) -> tuple[int, int] | None:
+    try:
+        found = folder.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns
