@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Literal, cast
@@ -51,7 +52,9 @@ class Fact:
             return None
         verb, at, text = value.get("verb"), value.get("at"), value.get("value", "")
         names = (value.get("agent"), value.get("store"), value.get("session"))
-        if verb not in VERBS or not isinstance(at, int | float) or not isinstance(text, str):
+        if not isinstance(verb, str) or verb not in VERBS or not isinstance(text, str):
+            return None
+        if not isinstance(at, int | float) or not math.isfinite(at):
             return None
         if not all(isinstance(name, str) for name in names):
             return None
