@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Literal, cast
@@ -10,6 +9,8 @@ from typing import Final, Literal, cast
 from hermes_tui.text import RawText
 
 FactVerb = Literal["pin", "unpin", "tag", "untag", "note"]
+_FAR: Final = 1e12
+"""Seconds; no calendar goes so far, and NaN is not between either."""
 _NOTHING: Final = RawText("")
 VERBS: Final[frozenset[str]] = frozenset({"pin", "unpin", "tag", "untag", "note"})
 
@@ -54,7 +55,7 @@ class Fact:
         names = (value.get("agent"), value.get("store"), value.get("session"))
         if not isinstance(verb, str) or verb not in VERBS or not isinstance(text, str):
             return None
-        if not isinstance(at, int | float) or not math.isfinite(at):
+        if not isinstance(at, int | float) or not -_FAR < at < _FAR:
             return None
         if not all(isinstance(name, str) for name in names):
             return None
