@@ -7,31 +7,38 @@ zstd magic number are decompressed on the way, frame after frame (facts/dsh.md s
 
 from __future__ import annotations
 
-import errno
+import io
 import json
 import os
-import stat
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import BinaryIO, Final, NamedTuple, Protocol
+from functools import partial
+from typing import BinaryIO, Final, NamedTuple
 
 import orjson
-import zstandard
+
+from hermes_tui.storage.log_bytes import (
+    BLOCK as BLOCK,
+)
+from hermes_tui.storage.log_bytes import (
+    FIRST_BLOCK,
+    Bounded,
+    PlainSource,
+    Seekable,
+    Source,
+    ZstdSource,
+    exactly,
+    is_zstd,
+    newlines,
+    open_log,
+    source_of,
+)
 
 GIANT_LINE: Final = 4 << 20
 """Bytes; a longer line is named, not loaded (issue 5)."""
 GIANT_HEAD: Final = 64 << 10
 """Bytes of a giant line that are kept."""
-FIRST_BLOCK: Final = 64 << 10
-"""Bytes of the first read: enough for a peek, cheap when only the first line is wanted."""
-BLOCK: Final = 1 << 20
-"""Bytes of every later read."""
-ZSTD_INPUT: Final = 4 << 10
-"""Bytes of compressed input at a time: even the densest frame makes no more than 128 MiB of it."""
-ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
-ZSTD_SKIPPABLE: Final = b"\x2a\x4d\x18"
-"""Bytes 1 to 3 of a skippable frame; the first is 50 to 5F."""
 SPOOL: Final = 8 << 20
 """Bytes of decompressed log that are held in memory when it is read backwards; more goes to a private file."""
 MOST_RESCUES: Final = 1000
@@ -70,91 +77,6 @@ class Record(NamedTuple):
         return self.offset + self.length + (1 if self.complete else 0)
 
 
-class _Source(Protocol):
-    """Where bytes come from; ``problem`` is set when they ended before they should."""
-
-    problem: str | None
-
-    def read(self) -> bytes: ...
-
-
-class _Seekable(Protocol):
-    """A file, or a decompressed copy of one."""
-
-    def read(self, size: int, /) -> bytes: ...
-    def seek(self, offset: int, whence: int = ..., /) -> int: ...
-    def tell(self) -> int: ...
-
-
-class _PlainSource:
-    """A file from an offset on, in large blocks."""
-
-    def __init__(self, file: _Seekable, offset: int) -> None:
-        self.problem: str | None = None
-        self._file = file
-        self._size = FIRST_BLOCK
-        file.seek(offset)
-
-    def read(self) -> bytes:
-        try:
-            block = self._file.read(self._size)
-        except OSError as error:
-            self.problem = f"reading stopped: {error.strerror or error}"
-            return b""
-        self._size = BLOCK
-        return block
-
-
-class _ZstdSource:
-    """The decompressed bytes of many frames, from an offset on."""
-
-    def __init__(self, file: BinaryIO, offset: int) -> None:
-        self.problem: str | None = None
-        self._file = file
-        self._skip = offset
-        self._context = zstandard.ZstdDecompressor()
-        self._frame: zstandard.ZstdDecompressionObj | None = None
-        self._pending = b""
-        file.seek(0)
-
-    def read(self) -> bytes:
-        while True:
-            block = self._some()
-            if block is None:
-                return b""
-            if self._skip:
-                dropped = min(self._skip, len(block))
-                self._skip -= dropped
-                block = block[dropped:]
-            if block:
-                return block
-
-    def _some(self) -> bytes | None:
-        """The output of one piece of input, which may be empty; ``None`` at the end."""
-        if self.problem is not None:
-            return None
-        try:
-            compressed = self._pending or self._file.read(ZSTD_INPUT)
-            self._pending = b""
-            if not compressed:
-                if self._frame is not None:
-                    self.problem = "the last compressed frame is cut short"
-                return None
-            if self._frame is None:
-                self._frame = self._context.decompressobj()
-            block = self._frame.decompress(compressed)
-            if self._frame.eof:
-                self._pending = self._frame.unused_data
-                self._frame = None
-        except zstandard.ZstdError as error:
-            self.problem = f"the compressed data is damaged: {error}"
-            return None
-        except OSError as error:
-            self.problem = f"reading stopped: {error.strerror or error}"
-            return None
-        return block
-
-
 def read_records(
     path: str | os.PathLike[str],
     *,
@@ -169,16 +91,15 @@ def read_records(
         path: the log, plain or zstd.
         offset: decompressed bytes to pass over; must be where a line begins.
         line: the number of the line at ``offset``.
-        wants: asked with the bytes of each line (the head of a giant one); lines it says no to are not given, whatever
-            state they are in.
+        wants: asked with the bytes of each line, with or without its newline (of a giant one the head); lines it says
+            no to are not given, whatever state they are in.
         end: the log is read as if it ended after so many decompressed bytes.
 
     Raises:
         OSError: the file cannot be opened or is none.
     """
-    with _open(path) as file:
-        source = _source(file, offset)
-        yield from _forward(source if end is None else _Bounded(source, end - offset), offset, line, wants)
+    with open_log(path) as file:
+        yield from _forward(source_of(file, offset), offset, line, wants, end)
 
 
 def read_records_backward(
@@ -195,11 +116,11 @@ def read_records_backward(
     Raises:
         OSError: the file cannot be opened or is none.
     """
-    with _open(path) as file:
-        if not _is_zstd(file):
+    with open_log(path) as file:
+        if not is_zstd(file):
             yield from _backward(file, end, wants, numbered)
             return
-        source = _ZstdSource(file, 0)
+        source = ZstdSource(file, 0)
         with tempfile.SpooledTemporaryFile(max_size=SPOOL) as unpacked:
             lines, last = 0, b"\n"
             while block := source.read():
@@ -218,10 +139,10 @@ def read_line_at(path: str | os.PathLike[str], offset: int, length: int, line: i
     Raises:
         OSError: the file cannot be opened or is none.
     """
-    with _open(path) as file:
+    with open_log(path) as file:
         wanted = length if length <= GIANT_LINE else GIANT_HEAD
         # The newline is read too: it tells a complete line from the last one.
-        raw = _exactly(_source(file, offset), wanted + 1)
+        raw = exactly(source_of(file, offset), wanted + 1)
     if length > GIANT_LINE:
         return _giant(line, offset, length, raw[:GIANT_HEAD], complete=True)
     text, newline = raw[:length], raw[length : length + 1]
@@ -237,8 +158,8 @@ def read_piece(path: str | os.PathLike[str], offset: int, length: int) -> bytes:
     Raises:
         OSError: the file cannot be opened or is none.
     """
-    with _open(path) as file:
-        return _exactly(_source(file, offset), length)
+    with open_log(path) as file:
+        return exactly(source_of(file, offset), length)
 
 
 def read_head_tail(path: str | os.PathLike[str], size: int = 65_536) -> tuple[list[Record], list[Record]]:
@@ -250,9 +171,9 @@ def read_head_tail(path: str | os.PathLike[str], size: int = 65_536) -> tuple[li
     Raises:
         OSError: the file cannot be opened or is none.
     """
-    with _open(path) as file:
-        if _is_zstd(file):
-            records = list(_forward(_ZstdSource(file, 0), 0, 1, None))
+    with open_log(path) as file:
+        if is_zstd(file):
+            records = list(_forward(ZstdSource(file, 0), 0, 1, None))
             after = records[-1].end if records else 0
             head = [record for record in records if record.offset < size]
             return head, [record for record in records[len(head) :] if record.offset >= after - size]
@@ -260,14 +181,14 @@ def read_head_tail(path: str | os.PathLike[str], size: int = 65_536) -> tuple[li
         head, next_offset, next_line = _head(file, size)
         start = max(total - size, next_offset)
         if start == next_offset:
-            return head, list(_forward(_PlainSource(file, start), start, next_line, None))
+            return head, list(_forward(PlainSource(file, start), start, next_line, None))
         file.seek(start - 1)
         first = file.read(size + 1)
         newline = first.find(b"\n")
         if newline < 0:
             return head, []
         begin = start + newline
-        return head, [r._replace(line=0) for r in _forward(_PlainSource(file, begin), begin, 0, None)]
+        return head, [r._replace(line=0) for r in _forward(PlainSource(file, begin), begin, 0, None)]
 
 
 def count_lines(path: str | os.PathLike[str], end: int | None = None) -> int:
@@ -276,123 +197,61 @@ def count_lines(path: str | os.PathLike[str], end: int | None = None) -> int:
     Raises:
         OSError: the file cannot be opened or is none.
     """
-    with _open(path) as file:
-        source = _source(file, 0)
-        return _newlines(source if end is None else _Bounded(source, end))
+    with open_log(path) as file:
+        source = source_of(file, 0)
+        return newlines(source if end is None else Bounded(source, end))
 
 
-class _Bounded:
-    """A source that ends after so many bytes, as if the power had gone there."""
-
-    def __init__(self, source: _Source, left: int) -> None:
-        self.problem: str | None = None
-        self._source = source
-        self._left = left
-
-    def read(self) -> bytes:
-        if self._left <= 0:
-            return b""
-        block = self._source.read()[: self._left]
-        if not block:
-            self.problem = self._source.problem
-        self._left -= len(block)
-        return block
-
-
-def _open(path: str | os.PathLike[str]) -> BinaryIO:
-    """Open a regular file; without waiting for the other end of a pipe that calls itself a log."""
-    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+def _forward(source: Source, offset: int, line: int, wants: Wants | None, end: int | None = None) -> Iterator[Record]:
+    """Read line after line. What this loop does with a line nobody wants is what the speed of a scan is made of."""
+    limit = sys.maxsize if end is None else end
+    if offset >= limit:
+        return
+    reader = source.reader()
     try:
-        mode = os.fstat(handle).st_mode
-        if not stat.S_ISREG(mode):
-            code = errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL
-            raise OSError(code, "not a regular file", str(Path(path)))
-        return os.fdopen(handle, "rb", buffering=0)
-    except BaseException:
-        os.close(handle)
-        raise
-
-
-def _is_zstd(file: BinaryIO) -> bool:
-    file.seek(0)
-    magic = file.read(4)
-    file.seek(0)
-    return magic == ZSTD_MAGIC or (len(magic) == 4 and magic[1:] == ZSTD_SKIPPABLE and 0x50 <= magic[0] <= 0x5F)
-
-
-def _source(file: BinaryIO, offset: int) -> _Source:
-    return _ZstdSource(file, offset) if _is_zstd(file) else _PlainSource(file, offset)
-
-
-def _exactly(source: _Source, length: int) -> bytes:
-    pieces: list[bytes] = []
-    while length > 0 and (block := source.read()):
-        pieces.append(block[:length])
-        length -= len(pieces[-1])
-    return b"".join(pieces)
-
-
-def _newlines(source: _Source) -> int:
-    count = 0
-    while block := source.read():
-        count += block.count(b"\n")
-    return count
-
-
-def _forward(source: _Source, offset: int, line: int, wants: Wants | None) -> Iterator[Record]:
-    """Cut blocks at newlines. The loop over the lines of one block is what the speed of a scan is made of."""
-    begun = _Begun()
-    while block := source.read():
-        first, newline, rest = block.partition(b"\n")
-        begun.add(first)
-        if not newline:
-            continue
-        record = begun.record(line, offset, wants, complete=True)
-        if record is not None:
-            yield record
-        offset += begun.length + 1
-        line += 1
-        lines = rest.split(b"\n")
-        last = lines.pop()
-        for raw in lines:
-            if wants is None or wants(raw if len(raw) <= GIANT_LINE else raw[:GIANT_HEAD]):
-                made = _record(line, offset, raw, complete=True)
-                if made is not None:
-                    yield made
-            offset += len(raw) + 1
+        # A giant line comes in pieces, so that it is never held.
+        for raw in iter(partial(reader.readline, GIANT_LINE + 1), b""):
+            length = len(raw)
+            if length > GIANT_LINE:
+                head = raw[:GIANT_HEAD]
+                length, complete = _measure(reader, raw)
+                if offset + length > limit:
+                    length, complete = limit - offset, False
+                if wants is None or wants(head):
+                    yield _giant(line, offset, length - complete, head, complete=complete)
+            else:
+                if offset + length > limit:
+                    raw = raw[: limit - offset]
+                    length = len(raw)
+                if wants is None or wants(raw):
+                    record = _record_of_line(line, offset, raw)
+                    if record is not None:
+                        yield record
+            offset += length
             line += 1
-        begun = _Begun()
-        begun.add(last)
-    if begun.length:
-        record = begun.record(line, offset, wants, complete=False)
-        if record is not None:
-            yield record
-        line += 1
+            if offset >= limit:
+                return
+    except OSError as error:
+        source.problem = f"reading stopped: {error.strerror or error}"
+    finally:
+        reader.detach()
     if source.problem is not None:
-        yield Record(line, offset + begun.length, 0, None, b"", source.problem, (), False)
+        yield Record(line, offset, 0, None, b"", source.problem, (), False)
 
 
-class _Begun:
-    """The line that runs over the edge of a block; of a giant one only the head is kept."""
+def _measure(reader: io.BufferedReader, piece: bytes) -> tuple[int, bool]:
+    """Read on to the end of a giant line: its bytes with the newline, and whether that is there."""
+    length = len(piece)
+    while piece and not piece.endswith(b"\n"):
+        piece = reader.readline(GIANT_LINE)
+        length += len(piece)
+    return length, piece.endswith(b"\n")
 
-    def __init__(self) -> None:
-        self.length = 0
-        self._pieces: list[bytes] = []
 
-    def add(self, piece: bytes) -> None:
-        self.length += len(piece)
-        if self.length <= GIANT_LINE:
-            self._pieces.append(piece)
-        elif len(self._pieces) != 1 or len(self._pieces[0]) != GIANT_HEAD:
-            self._pieces = [b"".join((*self._pieces, piece))[:GIANT_HEAD]]
-
-    def record(self, line: int, offset: int, wants: Wants | None, *, complete: bool) -> Record | None:
-        raw = b"".join(self._pieces)
-        if wants is not None and not wants(raw):
-            return None
-        if self.length > GIANT_LINE:
-            return _giant(line, offset, self.length, raw, complete=complete)
-        return _record(line, offset, raw, complete=complete)
+def _record_of_line(line: int, offset: int, raw: bytes) -> Record | None:
+    if raw.endswith(b"\n"):
+        return _record(line, offset, raw[:-1], complete=True)
+    return _record(line, offset, raw, complete=False) if raw else None
 
 
 def _giant(line: int, offset: int, length: int, head: bytes, *, complete: bool) -> Record:
@@ -470,7 +329,7 @@ def _head(file: BinaryIO, size: int) -> tuple[list[Record], int, int]:
     """Records that begin within ``size`` bytes, with the offset and number of the line after them."""
     records: list[Record] = []
     next_offset, next_line = 0, 1
-    for record in _forward(_PlainSource(file, 0), 0, 1, None):
+    for record in _forward(PlainSource(file, 0), 0, 1, None):
         if record.offset >= size:
             break
         records.append(record)
@@ -480,13 +339,13 @@ def _head(file: BinaryIO, size: int) -> tuple[list[Record], int, int]:
     return records, next_offset, next_line
 
 
-def _backward(file: _Seekable, end: int | None, wants: Wants | None, numbered: bool) -> Iterator[Record]:
+def _backward(file: Seekable, end: int | None, wants: Wants | None, numbered: bool) -> Iterator[Record]:
     """Cut blocks at newlines from the end; a line is known when the newline before it is found."""
     file.seek(0, os.SEEK_END)
     position = file.tell() if end is None else min(end, file.tell())
     line = 0
     if numbered:
-        line = _newlines(_Bounded(_PlainSource(file, 0), position)) + 1
+        line = newlines(Bounded(PlainSource(file, 0), position)) + 1
     begun = _BegunBackward(complete=False)
     size = FIRST_BLOCK
     while position:
@@ -544,7 +403,7 @@ class _BegunBackward:
         return _record(line, offset, raw, complete=self._complete)
 
 
-def _fill(file: _Seekable, length: int) -> bytes | None:
+def _fill(file: Seekable, length: int) -> bytes | None:
     """Exactly so many bytes; ``None`` when the file became shorter."""
     pieces: list[bytes] = []
     while length:

@@ -13,7 +13,7 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hermes_tui.storage import jsonl
+from hermes_tui.storage import jsonl, log_bytes
 from hermes_tui.storage.jsonl import read_head_tail, read_line_at, read_records, read_records_backward
 
 
@@ -83,6 +83,7 @@ def test_backward_is_forward_reversed(folder: Path, data: bytes, block: int) -> 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(jsonl, "FIRST_BLOCK", block)
         patch.setattr(jsonl, "BLOCK", block + 3)
+        patch.setattr(log_bytes, "LINE_BUFFER", block)
         backward = list(read_records_backward(path))
         assert repr(backward[::-1]) == forward
         assert repr(list(read_records(path))) == forward

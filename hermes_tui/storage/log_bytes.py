@@ -1,0 +1,192 @@
+"""The bytes of a log file, plain or zstd, with the reason where they end too soon."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import stat
+from pathlib import Path
+from typing import Any, BinaryIO, Final, Protocol, cast
+
+import zstandard
+
+FIRST_BLOCK: Final = 64 << 10
+"""Bytes of the first read: enough for a peek, cheap when only the first line is wanted."""
+BLOCK: Final = 1 << 20
+"""Bytes of every later read."""
+LINE_BUFFER: Final = 128 << 10
+"""Bytes read at a time when lines are cut: fits the processor's cache, and a peek costs one read."""
+ZSTD_INPUT: Final = 4 << 10
+"""Bytes of compressed input at a time: even the densest frame makes no more than 128 MiB of it."""
+ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
+ZSTD_SKIPPABLE: Final = b"\x2a\x4d\x18"
+"""Bytes 1 to 3 of a skippable frame; the first is 50 to 5F."""
+
+
+class Blocks(Protocol):
+    """Bytes in blocks of any size."""
+
+    def read(self) -> bytes: ...
+
+
+class Source(Blocks, Protocol):
+    """The bytes of a log; ``problem`` is set when they ended before they should."""
+
+    problem: str | None
+
+    def reader(self) -> io.BufferedReader: ...
+
+
+class Seekable(Protocol):
+    """A file, or a decompressed copy of one."""
+
+    def read(self, size: int, /) -> bytes: ...
+    def seek(self, offset: int, whence: int = ..., /) -> int: ...
+    def tell(self) -> int: ...
+
+
+class PlainSource:
+    """A file from an offset on, in large blocks."""
+
+    def __init__(self, file: Seekable, offset: int) -> None:
+        self.problem: str | None = None
+        self._file = file
+        self._size = FIRST_BLOCK
+        file.seek(offset)
+
+    def read(self) -> bytes:
+        try:
+            block = self._file.read(self._size)
+        except OSError as error:
+            self.problem = f"reading stopped: {error.strerror or error}"
+            return b""
+        self._size = BLOCK
+        return block
+
+    def reader(self) -> io.BufferedReader:
+        return io.BufferedReader(cast(io.RawIOBase, self._file), LINE_BUFFER)
+
+
+class ZstdSource(io.RawIOBase):
+    """The decompressed bytes of many frames, from an offset on."""
+
+    def __init__(self, file: BinaryIO, offset: int) -> None:
+        self.problem: str | None = None
+        self._file = file
+        self._skip = offset
+        self._context = zstandard.ZstdDecompressor()
+        self._frame: zstandard.ZstdDecompressionObj | None = None
+        self._pending = b""
+        self._unread = memoryview(b"")
+        file.seek(0)
+
+    def readable(self) -> bool:
+        return True
+
+    def reader(self) -> io.BufferedReader:
+        return io.BufferedReader(self, LINE_BUFFER)
+
+    def readinto(self, buffer: Any, /) -> int:
+        """As much as fits; the rest is kept for the next time."""
+        block = self._unread or memoryview(self.read())
+        length = min(len(buffer), len(block))
+        buffer[:length] = block[:length]
+        self._unread = block[length:]
+        return length
+
+    def read(self, size: int = -1, /) -> bytes:  # noqa: ARG002 - RawIOBase's form
+        """The next block, whatever its size; b'' at the end."""
+        while True:
+            block = self._some()
+            if block is None:
+                return b""
+            if self._skip:
+                dropped = min(self._skip, len(block))
+                self._skip -= dropped
+                block = block[dropped:]
+            if block:
+                return block
+
+    def _some(self) -> bytes | None:
+        """The output of one piece of input, which may be empty; ``None`` at the end."""
+        if self.problem is not None:
+            return None
+        try:
+            compressed = self._pending or self._file.read(ZSTD_INPUT)
+            self._pending = b""
+            if not compressed:
+                if self._frame is not None:
+                    self.problem = "the last compressed frame is cut short"
+                return None
+            if self._frame is None:
+                self._frame = self._context.decompressobj()
+            block = self._frame.decompress(compressed)
+            if self._frame.eof:
+                self._pending = self._frame.unused_data
+                self._frame = None
+        except zstandard.ZstdError as error:
+            self.problem = f"the compressed data is damaged: {error}"
+            return None
+        except OSError as error:
+            self.problem = f"reading stopped: {error.strerror or error}"
+            return None
+        return block
+
+
+class Bounded:
+    """A source that ends after so many bytes, as if the power had gone there."""
+
+    def __init__(self, source: Source, left: int) -> None:
+        self.problem: str | None = None
+        self._source = source
+        self._left = left
+
+    def read(self) -> bytes:
+        if self._left <= 0:
+            return b""
+        block = self._source.read()[: self._left]
+        if not block:
+            self.problem = self._source.problem
+        self._left -= len(block)
+        return block
+
+
+def open_log(path: str | os.PathLike[str]) -> BinaryIO:
+    """Open a regular file; without waiting for the other end of a pipe that calls itself a log."""
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    try:
+        mode = os.fstat(handle).st_mode
+        if not stat.S_ISREG(mode):
+            code = errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL
+            raise OSError(code, "not a regular file", str(Path(path)))
+        return os.fdopen(handle, "rb", buffering=0)
+    except BaseException:
+        os.close(handle)
+        raise
+
+
+def is_zstd(file: BinaryIO) -> bool:
+    file.seek(0)
+    magic = file.read(4)
+    file.seek(0)
+    return magic == ZSTD_MAGIC or (len(magic) == 4 and magic[1:] == ZSTD_SKIPPABLE and 0x50 <= magic[0] <= 0x5F)
+
+
+def source_of(file: BinaryIO, offset: int) -> Source:
+    return ZstdSource(file, offset) if is_zstd(file) else PlainSource(file, offset)
+
+
+def exactly(source: Blocks, length: int) -> bytes:
+    pieces: list[bytes] = []
+    while length > 0 and (block := source.read()):
+        pieces.append(block[:length])
+        length -= len(pieces[-1])
+    return b"".join(pieces)
+
+
+def newlines(source: Blocks) -> int:
+    count = 0
+    while block := source.read():
+        count += block.count(b"\n")
+    return count
