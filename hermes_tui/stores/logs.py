@@ -14,6 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import tzinfo
+from pathlib import Path
 from typing import Final
 
 from hermes_tui.model import (
@@ -38,6 +39,7 @@ from hermes_tui.model import (
     UsageReport,
 )
 from hermes_tui.storage.errors import Interrupted, StorageError
+from hermes_tui.storage.events import FileEvents
 from hermes_tui.stores.conversation import (
     fold_conversation,
     is_running,
@@ -83,6 +85,8 @@ __all__ = [
 
 PEEKS_KEPT: Final = 20_000
 """Peeked rows remembered: about 20 MB."""
+WALK_AGAIN_SECONDS: Final = 15.0
+"""The folders are walked so often even where file events work: some file systems tell only part of them."""
 MOST_CANDIDATES: Final = 20
 """Ids given for a prefix (stores/protocol.py, resolve)."""
 NAMED_PATHS: Final = 20
@@ -104,6 +108,9 @@ class LogStore(ABC):
         self._peeked: OrderedDict[LogFile, SessionRow] = OrderedDict()
         self._index: tuple[object, LogIndex] | None = None
         self._stops = 0
+        self.events: FileEvents | None = None
+        """Set while somebody watches the folders; then they are not walked at every question."""
+        self._walk: tuple[int, float, tuple[LogFile, ...]] | None = None
 
     files: bool = True
     """Whether :meth:`logs` are files, which an index may project; rows of a database are not."""
@@ -205,7 +212,7 @@ class LogStore(ABC):
         Raises:
             OSError: the store's own folder cannot be read.
         """
-        logs = tuple(self.logs())
+        logs = self.current_logs()
         key = (logs, self.extra_stamp())
         with self._lock:
             if self._index is not None and self._index[0] == key:
@@ -217,6 +224,29 @@ class LogStore(ABC):
         with self._lock:
             self._index = (key, index)
         return index
+
+    def current_logs(self) -> tuple[LogFile, ...]:
+        """:meth:`logs`, remembered while file events say that nothing changed.
+
+        Raises:
+            OSError: the store's own folder cannot be read.
+        """
+        events = self.events
+        if events is None or not events.working:
+            return tuple(self.logs())
+        count, now = events.count, time.monotonic()
+        with self._lock:
+            walk = self._walk
+        if walk is not None and walk[0] == count and now - walk[1] < WALK_AGAIN_SECONDS:
+            return walk[2]
+        logs = tuple(self.logs())
+        with self._lock:
+            self._walk = (count, now, logs)
+        return logs
+
+    def watched_folders(self) -> Sequence[Path]:
+        """The folders in which logs come, grow and go."""
+        return (Path(self.ref.path),)
 
     def peeked(self, log: LogFile) -> SessionRow:
         """The remembered or a fresh peek; a log that cannot be read gives a bare row with a problem."""
@@ -418,7 +448,7 @@ class LogStore(ABC):
     def stamp(self) -> object:
         """Every log with size and time, by stat alone."""
         try:
-            return (tuple(self.logs()), self.extra_stamp())
+            return (self.current_logs(), self.extra_stamp())
         except OSError as error:
             return (error.errno, str(error))
 
