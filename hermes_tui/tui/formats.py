@@ -123,18 +123,14 @@ def rate(value: float | None) -> CleanText:
     return NONE if value is None else literal(f"{value:.2f}")
 
 
-def bar(value: float | None, width: int, glyphs: Glyphs) -> CleanText:
-    """A bar of ``width`` cells for 0..1."""
+def bar(value: float | None, width: int, glyphs: Glyphs) -> tuple[CleanText, CleanText]:
+    """A bar of ``width`` cells for 0..1: the full part and the rest."""
     if value is None:
-        return literal(" " * width)
-    value = min(1.0, max(0.0, value))
-    if not glyphs.eighths:
-        full = round(value * width)
-        return literal(glyphs.full * full + glyphs.empty * (width - full))
-    eighths = round(value * width * 8)
-    full, rest = divmod(eighths, 8)
-    part = glyphs.eighths[rest - 1] if rest else ""
-    return literal((glyphs.full * full + part).ljust(width))
+        return literal(""), literal(" " * width)
+    full, half, empty = glyphs.level
+    halves = round(min(1.0, max(0.0, value)) * width * 2)
+    part = full * (halves // 2) + half * (halves % 2)
+    return literal(part), literal(empty * (width - len(part)))
 
 
 def sparkline(values: tuple[float | None, ...], width: int, glyphs: Glyphs) -> CleanText:

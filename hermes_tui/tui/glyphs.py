@@ -32,8 +32,8 @@ class Glyphs:
     """The left edge of the current message."""
     full: str
     empty: str
-    eighths: str
-    """Parts of a cell from the left, smallest first; '' where there are none."""
+    level: tuple[str, str, str]
+    """A bar of a share: full, half, empty."""
     rising: str
     """Heights from low to high, for a line of small bars."""
     middot: str
@@ -43,9 +43,6 @@ class Glyphs:
     axis_v: str
     axis_tick: str
     axis_corner: str
-    dot: str
-    """A point of a plot where braille can't be drawn."""
-    braille: bool
     unseen: str
     """Stands for text that is not read yet."""
     column: str
@@ -56,13 +53,13 @@ class Glyphs:
 
 UNICODE: Final = Glyphs(
     ellipsis="…", cursor="▌", picked="●", running="*", bad="!", estimated="~", own="●", other="○", fork="├─", last="└─",
-    pipe="│ ", rule="─", heavy="═", bar="▌", full="█", empty="░", eighths="▏▎▍▌▋▊▉", rising="▁▂▃▄▅▆▇█", middot="·",
-    right="→", left="←", down="↓", axis_v="│", axis_tick="┤", axis_corner="└", dot="•", braille=True, unseen="░",
+    pipe="│ ", rule="─", heavy="═", bar="▌", full="█", empty="░", level=("━", "╸", "─"), rising="▁▂▃▄▅▆▇█", middot="·",
+    right="→", left="←", down="↓", axis_v="│", axis_tick="┤", axis_corner="└", unseen="░",
     column="│", open="▾", closed="▸",
 )  # fmt: skip
 ASCII: Final = Glyphs(
     ellipsis=".", cursor=">", picked="x", running="*", bad="!", estimated="~", own="@", other="o", fork="|-", last="`-",
-    pipe="| ", rule="-", heavy="=", bar="|", full="#", empty=".", eighths="", rising="_.-=+*#@", middot="-",
-    right=">", left="<", down="v", axis_v="|", axis_tick="+", axis_corner="+", dot="*", braille=False, unseen=".",
+    pipe="| ", rule="-", heavy="=", bar="|", full="#", empty=".", level=("#", "=", "."), rising=".:#", middot="-",
+    right=">", left="<", down="v", axis_v="|", axis_tick="+", axis_corner="+", unseen=".",
     column="|", open="v", closed=">",
 )  # fmt: skip

@@ -22,7 +22,7 @@ Line = tuple[Run, ...]
 INKS: Final = (
     "muted", "faint", "strong", "title", "accent", "good", "warn", "bad", "picked", "mark", "here", "head", "rule",
     "prompt", "reply", "reasoning", "tool", "summary", "context", "notice", "code", "key", "tab", "estimated",
-    "keyword", "string", "comment", "number", "cursor", "blurred", "band", "quote",
+    "keyword", "string", "comment", "number", "cursor", "blurred", "band", "quote", "curve",
 )  # fmt: skip
 
 

@@ -233,12 +233,8 @@ def _right(head: MessageHead, message: Message | None, frame: Frame) -> list[Run
     usage = message.usage if message is not None else None
     if usage is not None and usage.total:
         hit = usage.hit_rate
-        out.append(
-            (
-                f"in {count(usage.input)} read {count(usage.cache_read)} write {count(usage.cache_write)} out {count(usage.output)}  ",
-                "muted",
-            )
-        )
+        read, write = count(usage.cache_read), count(usage.cache_write)
+        out.append((f"in {count(usage.input)} read {read} write {write} out {count(usage.output)}  ", "muted"))
         bad = hit is not None and hit < 0.5 and usage.prompt_size > 4_096
         out.append((f"hit {rate(hit)}{frame.glyphs.bad if bad else ''}  ", "bad" if bad else "muted"))
     if head.at is not None and not frame.folded:

@@ -135,7 +135,7 @@ class VirtualList(Inked, ScrollView, can_focus=True):
     def _cursor_strip(self, drawn: Line, width: int, base: Style) -> Strip:
         ink = "cursor" if self.has_focus else "blurred"
         if self.flat and self.has_focus:
-            return self.paint_flat(drawn, width, base + self.ink(ink))
+            return self.paint_flat(drawn, width, base + Style(reverse=True))
         return self.paint(drawn, width, base + self.ink(ink))
 
     def _notice_line(self, y: int, width: int, base: Style) -> Strip:

@@ -1,0 +1,147 @@
+"""How the stores are, what was found, how the mirror is: as lines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from hermes_tui.library.health import Health, MirrorHealth
+from hermes_tui.model import Finding, StoreStatus
+from hermes_tui.text import clean, clean_line
+from hermes_tui.tui.cells import fit, wrap
+from hermes_tui.tui.formats import count, size
+from hermes_tui.tui.glyphs import Glyphs
+from hermes_tui.tui.inks import Line, Run
+
+STATE_INKS: Final = {"ok": "good", "degraded": "warn", "unreadable": "bad", "empty": "muted"}
+SEVERITY: Final = {"info": ("i", "muted"), "warn": ("!", "warn"), "error": ("X", "bad")}
+NAME: Final = 22
+
+
+@dataclass(frozen=True, slots=True)
+class HealthLine:
+    """One line; the cursor may stand on those that say something to copy."""
+
+    line: Line
+    finding: Finding | None = None
+    stands: bool = False
+
+
+def health_lines(health: Health, width: int, glyphs: Glyphs) -> list[HealthLine]:
+    """The whole report at a width."""
+    out: list[HealthLine] = []
+    for status in health.stores:
+        out += _store(status, width, glyphs)
+    for path in health.missing:
+        out.append(
+            HealthLine(
+                (("  ", ""), (fit(clean_line(path), NAME), "strong"), ("nothing there that is known as a store", "bad"))
+            )
+        )
+    out.append(HealthLine(()))
+    out += _mirror(health.mirror, width, glyphs)
+    if health.settings:
+        out += [HealthLine(()), HealthLine((("  settings", "title"),))]
+        for finding in health.settings:
+            out += _finding(finding, width, glyphs)
+    return out
+
+
+def _store(status: StoreStatus, width: int, glyphs: Glyphs) -> list[HealthLine]:
+    dot = f" {glyphs.middot} "
+    words: list[str] = []
+    if status.sessions is not None:
+        words.append(f"{count(status.sessions)} session{'' if status.sessions == 1 else 's'}")
+    if status.origin:
+        words.append(f"from {status.origin}")
+    if status.lag:
+        words.append(f"mirror lags by {count(status.lag)}")
+    if status.active_profile:
+        words.append("active profile")
+    words += [f"{clean_line(reason)}: {count(number)}" for reason, number in status.fallbacks]
+    state: Run = (fit(status.state, 12), STATE_INKS[status.state])
+    out = [
+        HealthLine(
+            (("  ", ""), (fit(clean_line(status.ref.name), NAME), "strong"), state, (dot.join(words), "muted")),
+            stands=True,
+        ),
+        HealthLine(
+            (("  ", ""), (" " * NAME, ""), (fit(clean_line(status.ref.path), max(8, width - NAME - 4)), "rule"))
+        ),
+    ]
+    for finding in sorted(status.findings, key=lambda one: ("error", "warn", "info").index(one.severity)):
+        out += _finding(finding, width, glyphs)
+    return out
+
+
+def _finding(finding: Finding, width: int, glyphs: Glyphs) -> list[HealthLine]:
+    sign, ink = SEVERITY[finding.severity]
+    number = f" ({count(finding.count)})" if finding.count > 1 else ""
+    body = max(20, width - 10)
+    out = [
+        HealthLine(
+            (("      ", ""), (f"{sign} ", ink), (clean_line(finding.code), f"{ink} strong"), (number, "muted")),
+            finding,
+            stands=True,
+        )
+    ]
+    out += [HealthLine((("        ", ""), (text, "")), finding) for text in _lines(finding.detail, body)]
+    if finding.advice:
+        out += [
+            HealthLine((("        ", ""), (text, "good" if at else "good")), finding)
+            for at, text in enumerate(_lines(f"{glyphs.right} {finding.advice}", body))
+        ]
+    out += [
+        HealthLine((("        ", ""), (fit(clean_line(path), body), "rule")), finding) for path in finding.paths[:4]
+    ]
+    if len(finding.paths) > 4:
+        out.append(HealthLine((("        ", ""), (f"and {len(finding.paths) - 4:,} more places", "muted")), finding))
+    return out
+
+
+def _lines(text: str, width: int) -> list[str]:
+    cleaned = clean(text)
+    return [cleaned[start:end] for start, end in wrap(cleaned, width)]
+
+
+def _mirror(mirror: MirrorHealth, width: int, glyphs: Glyphs) -> list[HealthLine]:
+    if mirror.path is None:
+        words = "none built: lists come from the stores themselves"
+        return [
+            HealthLine(
+                (("  ", ""), (fit("mirror", NAME), "strong"), (fit(words, max(8, width - NAME - 4)), "muted")),
+                stands=True,
+            )
+        ]
+    dot = f" {glyphs.middot} "
+    parts = [
+        f"{count(mirror.sessions)} sessions",
+        f"lags by {count(mirror.lag)}",
+        f"{count(mirror.lead)} ahead of its logs",
+    ]
+    if mirror.bytes is not None:
+        parts.append(size(mirror.bytes))
+    parts += [f"{clean_line(reason)}: {count(number)}" for reason, number in mirror.fallbacks]
+    state: Run = ("ok          ", "good") if not mirror.lead else ("leads       ", "bad")
+    return [
+        HealthLine((("  ", ""), (fit("mirror", NAME), "strong"), state, (dot.join(parts), "muted")), stands=True),
+        HealthLine((("  ", ""), (" " * NAME, ""), (fit(clean_line(mirror.path), max(8, width - NAME - 4)), "rule"))),
+    ]
+
+
+def summary(health: Health) -> tuple[Run, ...]:
+    """How many stores are well, and how many findings there are."""
+    well = sum(status.state in {"ok", "empty"} for status in health.stores)
+    findings = [finding for status in health.stores for finding in status.findings]
+    errors = sum(finding.severity == "error" for finding in findings)
+    warnings = sum(finding.severity == "warn" for finding in findings)
+    runs: list[Run] = [
+        (f"{well} of {len(health.stores)} stores are well  ", "good" if well == len(health.stores) else "warn")
+    ]
+    if errors:
+        runs.append((f"X {errors} errors  ", "bad"))
+    if warnings:
+        runs.append((f"! {warnings} warnings  ", "warn"))
+    if not findings:
+        runs.append(("nothing was found", "muted"))
+    return tuple(runs)
