@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import tzinfo
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from hermes_tui.model import (
     Compaction,
@@ -40,6 +40,7 @@ from hermes_tui.model import (
 )
 from hermes_tui.storage.errors import Interrupted, StorageError
 from hermes_tui.storage.events import FileEvents
+from hermes_tui.storage.fulltext import Matcher
 from hermes_tui.stores.conversation import (
     fold_conversation,
     is_running,
@@ -65,7 +66,8 @@ from hermes_tui.stores.log_source import (
 )
 from hermes_tui.stores.log_texts import LogTexts
 from hermes_tui.stores.log_usage import UsageLedger
-from hermes_tui.stores.protocol import ChangeVerb, Transcript
+from hermes_tui.stores.protocol import ChangeVerb, Proposal, SearchFilters, Transcript
+from hermes_tui.stores.scan import scan_proposal
 
 __all__ = [
     "FoldPlace",
@@ -444,6 +446,16 @@ class LogStore(ABC):
             for request in summary.requests:
                 if since is None or (request.at is not None and request.at >= since):
                     yield request
+
+    def propose(
+        self,
+        matcher: Matcher,
+        filters: SearchFilters,
+        order: Literal["newest", "oldest"],
+        after: tuple[float, ...] | None = None,
+    ) -> Proposal:
+        """See :meth:`Store.propose`: a scan, where no index of ours is put before it."""
+        return scan_proposal(self, matcher, filters, order, after)
 
     def stamp(self) -> object:
         """Every log with size and time, by stat alone."""

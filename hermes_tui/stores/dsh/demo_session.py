@@ -50,7 +50,7 @@ class DemoSession:
         cwd: str,
         start: float,
         *,
-        model: str = "deepseek-v4",
+        model: str = "deepseek-flash",
         parent: str | None = None,
         seeded: bool = False,
         delegated: bool = False,

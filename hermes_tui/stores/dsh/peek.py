@@ -18,7 +18,7 @@ from hermes_tui.stores.dsh.format import text_or_none
 from hermes_tui.stores.logs import LogFile
 
 _TELLING: Final = re.compile(
-    rb'\{"type":"(?:session|session/title|user/message|session/end-seed|request/context|turn/end)"'
+    rb'\s*\{\s*"type"\s*:\s*"(?:session/title|user/message|session/end-seed|request/context|turn/end)"'
 )
 """Beginnings of the lines a peek parses."""
 
@@ -50,8 +50,9 @@ def _compressed(path: str) -> list[Record]:
     last: list[bytes] = []
 
     def wants(line: bytes) -> bool:
+        first = not last
         last[:] = [line]
-        return _TELLING.match(line) is not None
+        return first or _TELLING.match(line) is not None
 
     records = [record for record in read_records(path, wants=wants) if record.problem is None]
     if last and (not records or records[-1].raw != last[0]):

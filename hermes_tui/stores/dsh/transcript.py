@@ -100,6 +100,7 @@ class DshTranscript:
             log = self._logs[session_id]
             fold = self._fold(session_id, log)
             if fold is None:
+                messages += [Message(head, None) for head in asked]
                 continue
             for head, event in self._backend.at(log, asked):
                 messages.append(self._message(log, fold, head, event))
