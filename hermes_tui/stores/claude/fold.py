@@ -1,0 +1,473 @@
+"""Folding one transcript to what list, ledger, lineage and cache screen need; texts are not kept.
+
+Kept are a tuple a line (who follows whom, where it stands), the first characters of the prompts, and the replies.
+"""
+
+from __future__ import annotations
+
+import json
+from array import array
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from hashlib import blake2b
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+import orjson
+
+from hermes_tui.model import (
+    COUNTED_KINDS,
+    CacheEvent,
+    Compaction,
+    DropCause,
+    Problem,
+    Request,
+    SessionId,
+    SessionRow,
+    StoreRef,
+)
+from hermes_tui.storage.jsonl import Record
+from hermes_tui.stores.claude.giants import salvaged
+from hermes_tui.stores.claude.graph import Graph, LeafMark, Preserved, build, preserved_of
+from hermes_tui.stores.claude.header import PROMPT_CUT, Header
+from hermes_tui.stores.claude.lines import (
+    BRIDGED_TYPE,
+    SYNTHETIC_MODEL,
+    Entry,
+    Fields,
+    entry_of,
+    fields_of,
+    message_of,
+    number_of,
+    text_of,
+    values_of,
+)
+from hermes_tui.stores.claude.parts import Part, parts_of
+from hermes_tui.stores.claude.replies import Reply, ReplyBook, requests_of
+from hermes_tui.stores.logs import LogSummary
+from hermes_tui.text import RawText
+
+TRIGGERS: Final = {"auto": "automatic"}
+SPARKLINE: Final = 12
+"""Hit rates a row keeps (model.SessionRow.hit_rates)."""
+STATE_VERSION: Final = 1
+
+
+class Boundary(NamedTuple):
+    """What a compaction boundary says of itself."""
+
+    trigger: str | None
+    before: int | None
+    after: int | None
+
+
+class Change(NamedTuple):
+    """Something between two message lines that can explain a cache miss."""
+
+    place: int
+    cause: DropCause
+    evidence: str
+
+
+class Weight(NamedTuple):
+    """How many parts of a line count as messages, how many are tool calls, and how long they are."""
+
+    messages: int
+    calls: int
+    size: int
+    """Characters of all parts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """What tells copies of a session from the original; see :mod:`hermes_tui.stores.claude.relations`."""
+
+    marks: array[int]
+    """A number for each uuid, in file order, each once."""
+    messages: bytes
+    """For each of them: its parts that are live and count as messages."""
+    calls: bytes
+    """For each of them: its live tool calls."""
+    broken: int
+    """Places between two message lines where a line stands that no fork copies."""
+    birth: float | None
+    marked: bool
+    """Its lines say that they were copied (``/branch``)."""
+    begins_with_boundary: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ClaudeSummary(LogSummary):
+    """A summary with the trace of the file's lines."""
+
+    trace: Trace | None = None
+
+
+def mark_of(uuid: str) -> int:
+    """A number for a uuid, the same in every process."""
+    return int.from_bytes(blake2b(uuid.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
+
+
+NOTHING: Final = Weight(0, 0, 0)
+
+
+class TranscriptFold:
+    """Reads one transcript line by line; see :class:`hermes_tui.stores.logs.LogFold`."""
+
+    def __init__(
+        self, ref: StoreRef, path: str, session_id: SessionId, *, agent: bool = False, strict: bool = False
+    ) -> None:
+        """``strict``: take only what the real program would read, for a recovery; no rescued records."""
+        self._strict = strict
+        self._ref = ref
+        self._path = path
+        self._id = session_id
+        self._agent = agent
+        self.header = Header()
+        self.entries: list[Entry] = []
+        self.preserved: dict[str, Preserved] = {}
+        self.problems: list[Problem] = []
+        self._book = ReplyBook()
+        self._weights: dict[str, Weight] = {}
+        self.replaced: dict[str, Entry] = {}
+        """By uuid: the last line, where it says something else than the first."""
+        self._prompts: dict[str, str] = {}
+        self._commands: dict[str, str] = {}
+        self._boundaries: dict[str, Boundary] = {}
+        self._changes: list[Change] = []
+        self._models: dict[str, None] = {}
+        self._model: str | None = None
+        self._lines = 0
+        self._breaks: list[int] = []
+        self.previous: str | None = None
+        self._null_line = False
+
+    # -------------------------------------------------------------------------------------------------- reading
+
+    def wants(self, line: bytes) -> bool:
+        """Every line: even a header line may carry the title, and damage must be counted."""
+        return bool(line)
+
+    def feed(self, record: Record) -> None:
+        """Take in one record."""
+        if record.problem is not None:
+            self.problems.append(Problem(self._path, record.line or None, record.offset, record.problem))
+            giant = salvaged(self._path, record)
+            if giant is not None:
+                self._take(giant, record)
+                return
+        elif not isinstance(record.value, dict):
+            self._null_line = self._null_line or record.value is None
+            what = "null" if record.value is None else type(record.value).__name__
+            self.problems.append(Problem(self._path, record.line, record.offset, f"not a JSON object: {what}"))
+        if self._strict and (record.problem is not None or not_json(record.raw)):
+            return
+        for value in values_of(record):
+            fields = fields_of(value)
+            if fields is not None:
+                self._take(fields, record)
+
+    def _take(self, fields: Fields, record: Record) -> None:
+        entry = entry_of(fields, record, self.previous)
+        if entry is None:
+            self.take_other(fields, record)
+            return
+        if entry.detached:
+            self.problems.append(Problem(self._path, record.line, record.offset, "a message line without uuid"))
+        self.entries.append(entry)
+        if entry.type == BRIDGED_TYPE:
+            return
+        self.previous = entry.uuid
+        for change in self.header.take_message(fields, timed=True):
+            self._change("context-change", change)
+        self._take_parts(fields, entry)
+        if entry.type == "assistant":
+            self._take_reply(fields, entry)
+        elif entry.type == "system":
+            self._take_system(fields, entry)
+        self._lines += 1
+
+    def _take_parts(self, fields: Fields, entry: Entry) -> None:
+        """Kept lines are stored again as they were; only where the text differs the last line counts (section 2)."""
+        parts = parts_of(fields)
+        known = self._weights.get(entry.uuid)
+        if known is None:
+            self.note_parts(entry, parts)
+        elif known.size != sum(len(part.text) for part in parts):
+            self.replaced[entry.uuid] = entry
+            self.note_parts(entry, parts)
+
+    def take_other(self, fields: Fields, record: Record) -> None:
+        """A line that is no message."""
+        del record
+        self.header.take(fields, self._lines)
+        if self._breaks[-1:] != [self._lines]:
+            self._breaks.append(self._lines)
+        if fields.get("type") == "content-replacement":
+            self._change("context-change", "old tool results replaced")
+
+    def note_parts(self, entry: Entry, parts: Sequence[Part]) -> None:
+        """Take in the parts of a line seen for the first time."""
+        counted = sum(part.kind in COUNTED_KINDS for part in parts)
+        calls = sum(part.kind == "tool-call" for part in parts)
+        self._weights[entry.uuid] = Weight(counted, calls, sum(len(part.text) for part in parts))
+        self._prompts.pop(entry.uuid, None)
+        for part in parts:
+            if part.kind == "prompt":
+                self._prompts.setdefault(entry.uuid, part.text[:PROMPT_CUT])
+            elif part.kind == "context" and part.text[:1] in "/!" and " " in part.text and part.sent is not None:
+                self._commands.setdefault(entry.uuid, part.text[:PROMPT_CUT])
+
+    def _take_reply(self, fields: Fields, entry: Entry) -> None:
+        model = text_of(message_of(fields).get("model"))
+        if model is not None and model != SYNTHETIC_MODEL:
+            self._models[model] = None
+            self._model = model
+        self._book.take(fields, entry, self._lines)
+
+    def _take_system(self, fields: Fields, entry: Entry) -> None:
+        if entry.subtype == "microcompact_boundary":
+            self._change("compaction", "old tool results were cleared (microcompaction)")
+        if not entry.boundary:
+            return
+        self.preserved[entry.uuid] = preserved_of(fields)
+        metadata = fields.get("compactMetadata")
+        metadata = metadata if isinstance(metadata, dict) else {}
+        trigger = text_of(metadata.get("trigger"))
+        before = number_of(metadata.get("preTokens")) if "preTokens" in metadata else None
+        after = number_of(metadata.get("postTokens")) if "postTokens" in metadata else None
+        if entry.uuid not in self._boundaries:
+            name = TRIGGERS.get(trigger, trigger) if trigger is not None else None
+            self._boundaries[entry.uuid] = Boundary(name, before, after)
+            tokens = f" from {before:,} to {after:,} tokens" if before and after else ""
+            self._change("compaction", f"{name or 'a'} compaction{tokens}")
+
+    def _change(self, cause: DropCause, evidence: str) -> None:
+        self._changes.append(Change(self._lines, cause, evidence))
+
+    # -------------------------------------------------------------------------------------------------- answers
+
+    @property
+    def sidechain(self) -> bool:
+        """Whether the lines that make up this log are a sub-agent's."""
+        turns = [entry.sidechain for entry in self.entries if entry.type != BRIDGED_TYPE]
+        return bool(turns) and (all(turns) or (self._agent and any(turns)))
+
+    def graph(self) -> Graph:
+        """Chain, states and order of the lines fed so far."""
+        return build(self.entries, self.header.mark, self.preserved, sidechain=self.sidechain)
+
+    def compactions(self, graph: Graph) -> tuple[Compaction, ...]:
+        """Every compaction in the order of the conversation."""
+        return tuple(
+            self.compaction(entry, graph) for entry in graph.order if entry.boundary and entry.uuid in self._boundaries
+        )
+
+    def compaction(self, entry: Entry, graph: Graph) -> Compaction:
+        """One compaction with what it kept and dropped."""
+        said = self._boundaries.get(entry.uuid, Boundary(None, None, None))
+        return Compaction(
+            at=entry.at,
+            trigger=said.trigger,
+            before_tokens=said.before,
+            after_tokens=said.after,
+            kept=graph.kept.get(entry.uuid),
+            dropped=graph.dropped.get(entry.uuid),
+            path=self._path,
+            line=entry.line,
+        )
+
+    def summary(self) -> LogSummary:
+        """What is known after the records fed so far."""
+        graph = self.graph()
+        requests = self._requests()
+        compactions = self.compactions(graph)
+        row = replace(
+            self._row(graph),
+            problems=len(self.problems),
+            compactions=len(compactions),
+            branches=graph.branches,
+            hit_rates=tuple(request.usage.hit_rate for request in requests[-SPARKLINE:]),
+        )
+        return ClaudeSummary(row, requests, compactions, tuple(self.problems), trace=self._trace(graph))
+
+    def _trace(self, graph: Graph) -> Trace:
+        marks: dict[int, None] = {}
+        messages, calls = bytearray(), bytearray()
+        for entry in self.entries:
+            mark = mark_of(entry.uuid)
+            if entry.type == BRIDGED_TYPE or mark in marks:
+                continue
+            marks[mark] = None
+            weight = self._weights[entry.uuid] if graph.states.get(entry.uuid) == "live" else NOTHING
+            messages.append(min(weight.messages, 255))
+            calls.append(min(weight.calls, 255))
+        first = self.entries[0] if self.entries else None
+        return Trace(
+            marks=array("Q", marks),
+            messages=bytes(messages),
+            calls=bytes(calls),
+            broken=sum(0 < line < self._lines for line in self._breaks),
+            birth=self.header.birth,
+            marked=self.header.forked_from is not None,
+            begins_with_boundary=first is not None and first.boundary,
+        )
+
+    def _row(self, graph: Graph) -> SessionRow:
+        header = self.header
+        first_prompt = self.first_prompt(graph)
+        live = [self._weights[entry.uuid] for entry in graph.order
+                if graph.states[entry.uuid] == "live" and entry.uuid in self._weights]  # fmt: skip
+        title = header.title(self._own_summary(graph), first_prompt)
+        delegated = self._agent or self.sidechain
+        parent = header.session_id if delegated else header.forked_from
+        return SessionRow(
+            store=self._ref,
+            id=self._id,
+            root_id=self._id,
+            tip_id=self._id,
+            parent_id=SessionId(parent) if parent is not None and parent != self._id else None,
+            lineage_kind="delegation" if delegated else "branch" if header.forked_from else "root",
+            title=_raw(title),
+            preview=_raw(first_prompt),
+            source=_raw(header.entrypoint),
+            model=_raw(self._model),
+            models=tuple(RawText(model) for model in self._models),
+            provider=RawText("anthropic") if self._models else None,
+            cwd=_raw(header.folder),
+            git_branch=_raw(header.git_branch),
+            started_at=header.first_at,
+            last_active_at=header.last_at,
+            message_count=sum(weight.messages for weight in live),
+            tool_call_count=sum(weight.calls for weight in live),
+            resumable=bool(graph.order) and not delegated and not self._null_line,
+        )
+
+    def first_prompt(self, graph: Graph) -> str | None:
+        """The first true prompt, a live one before a dead one; else the first command with arguments (section 6)."""
+        for said in (self._prompts, self._commands):
+            shown = [entry.uuid for entry in graph.order if entry.uuid in said]
+            living = [uuid for uuid in shown if graph.states[uuid] != "dead-branch"]
+            if shown:
+                return said[(living or shown)[0]]
+        return None
+
+    def _own_summary(self, graph: Graph) -> str | None:
+        """The last old title that is about a line of this file (section 3, summary)."""
+        own = [text for leaf, text in self.header.summaries.items() if not leaf or leaf in graph.states]
+        return own[-1] if own else None
+
+    def _requests(self) -> tuple[Request, ...]:
+        sidechain = self.sidechain
+        flags = {entry.uuid: entry.sidechain for entry in self.entries}
+        replies = [reply for reply in self._book.in_order() if flags.get(reply.uuid) == sidechain]
+        events = self._events(replies)
+        return requests_of(replies, self._id, events, source=self.header.entrypoint, cwd=self.header.folder)
+
+    def _events(self, replies: Sequence[Reply]) -> dict[str, tuple[CacheEvent, ...]]:
+        parents = {entry.uuid: entry for entry in self.entries}
+        owners = {entry.uuid: entry.message_id for entry in self.entries if entry.message_id is not None}
+        billed = {owners.get(reply.uuid) for reply in replies} - {None}
+        found: dict[str, tuple[CacheEvent, ...]] = {}
+        for before, reply in pairwise(replies):
+            low, high = sorted((before.place, reply.place))
+            events = [
+                CacheEvent(change.cause, RawText(change.evidence))
+                for change in self._changes
+                if low < change.place <= high
+            ]
+            if before.model != reply.model:
+                events.append(CacheEvent("model-change", RawText(f"{before.model} -> {reply.model}")))
+            above = _reply_above(reply.uuid, owners.get(reply.uuid), parents, billed)
+            if above is not None and above != owners.get(before.uuid):
+                events.append(CacheEvent("rewind", RawText("the conversation went on from an earlier reply")))
+            if events:
+                found[reply.key] = tuple(events)
+        return found
+
+    # ------------------------------------------------------------------------------------------ putting it away
+
+    def dump(self) -> bytes:
+        """The state as JSON bytes."""
+        header = asdict(self.header)
+        return orjson.dumps(
+            {
+                "v": STATE_VERSION,
+                "header": header,
+                "entries": [tuple(entry) for entry in self.entries],
+                "preserved": {uuid: asdict(preserved) for uuid, preserved in self.preserved.items()},
+                "problems": [asdict(problem) for problem in self.problems],
+                "replies": [asdict(reply) for reply in self._book.replies.values()],
+                "keys": self._book.keys,
+                "weights": {uuid: tuple(weight) for uuid, weight in self._weights.items()},
+                "replaced": {uuid: tuple(entry) for uuid, entry in self.replaced.items()},
+                "prompts": self._prompts,
+                "commands": self._commands,
+                "boundaries": {uuid: tuple(said) for uuid, said in self._boundaries.items()},
+                "changes": [tuple(change) for change in self._changes],
+                "models": list(self._models),
+                "model": self._model,
+                "lines": self._lines,
+                "breaks": self._breaks,
+                "previous": self.previous,
+                "null": self._null_line,
+            }
+        )
+
+    def restore(self, state: bytes) -> bool:
+        """Take up a state that :meth:`dump` gave; ``False`` when another version wrote it (nothing is taken then)."""
+        said = orjson.loads(state)
+        if said.get("v") != STATE_VERSION:
+            return False
+        mark = said["header"].pop("mark")
+        self.header = Header(**said["header"], mark=LeafMark(**mark) if mark else None)
+        self.entries = [Entry(*entry) for entry in said["entries"]]
+        self.preserved = {
+            uuid: Preserved(**{**preserved, "uuids": tuple(preserved["uuids"])})
+            for uuid, preserved in said["preserved"].items()
+        }
+        self.problems = [Problem(**problem) for problem in said["problems"]]
+        self._book = ReplyBook({reply["key"]: Reply(**reply) for reply in said["replies"]}, said["keys"])
+        self._weights = {uuid: Weight(*weight) for uuid, weight in said["weights"].items()}
+        self.replaced = {uuid: Entry(*entry) for uuid, entry in said["replaced"].items()}
+        self._prompts, self._commands = said["prompts"], said["commands"]
+        self._boundaries = {uuid: Boundary(*boundary) for uuid, boundary in said["boundaries"].items()}
+        self._changes = [Change(*change) for change in said["changes"]]
+        self._models = dict.fromkeys(said["models"])
+        self._model, self._lines, self.previous = said["model"], said["lines"], said["previous"]
+        self._null_line, self._breaks = said["null"], said["breaks"]
+        return True
+
+
+def not_json(raw: bytes) -> bool:
+    """Whether a line that was read all the same is no JSON to the real program: NaN and infinities."""
+    if b"NaN" not in raw and b"Infinity" not in raw:
+        return False
+    try:
+        json.loads(raw.decode("utf-8", "replace"), parse_constant=_refused)
+    except ValueError:
+        return True
+    return False
+
+
+def _refused(name: str) -> object:
+    raise ValueError(name)
+
+
+def _raw(text: str | None) -> RawText | None:
+    return RawText(text) if text else None
+
+
+def _reply_above(uuid: str, own: str | None, parents: dict[str, Entry], billed: set[str | None]) -> str | None:
+    """The message id of the billed reply this one follows; ``None`` where the chain ends before one."""
+    seen: set[str] = set()
+    at: str | None = uuid
+    while at is not None and at not in seen:
+        seen.add(at)
+        entry = parents.get(at)
+        if entry is None:
+            return None
+        if entry.message_id in billed and entry.message_id != own:
+            return entry.message_id
+        at = entry.parent
+    return None

@@ -1,0 +1,403 @@
+"""The chain of a transcript: which lines are live, which a compaction put away, which are dead branches.
+
+The rules are facts/claude-code.md section 4; the numbers in comments are its rules. File order is not conversation
+order, so everything goes by ``parentUuid``; the place in the file only breaks ties.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from hermes_tui.stores.claude.lines import BRIDGED_TYPE, MESSAGE_TYPES, Entry, Fields, text_of
+
+BRIDGE_SECONDS: Final = 5.0
+"""A lost parent is replaced by the closest line that is at most so much older (rule 5)."""
+
+LineState = Literal["live", "compacted", "dead-branch"]
+
+
+@dataclass(frozen=True, slots=True)
+class LeafMark:
+    """A ``last-prompt`` line that says explicitly where the session stands (rules 2 and 3)."""
+
+    leaf: str | None
+    """``None``: the session was cleared."""
+    place: int
+    """How many message lines stood before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preserved:
+    """What a compaction boundary says it kept word for word."""
+
+    uuids: tuple[str, ...] = ()
+    head: str | None = None
+    tail: str | None = None
+    anchor: str | None = None
+    """The line after which the kept ones are sent."""
+
+
+def preserved_of(fields: Fields) -> Preserved:
+    """The preserved messages or segment a ``compact_boundary`` line names."""
+    metadata = fields.get("compactMetadata")
+    if not isinstance(metadata, dict):
+        return Preserved()
+    segment, messages = metadata.get("preservedSegment"), metadata.get("preservedMessages")
+    segment = segment if isinstance(segment, dict) else {}
+    messages = messages if isinstance(messages, dict) else {}
+    named: list[str] = []
+    for key in ("allUuids", "uuids"):
+        listed = messages.get(key)
+        named += [uuid for uuid in listed if isinstance(uuid, str)] if isinstance(listed, list) else []
+    return Preserved(
+        uuids=tuple(dict.fromkeys(named)),
+        head=text_of(segment.get("headUuid")),
+        tail=text_of(segment.get("tailUuid")),
+        anchor=text_of(messages.get("anchorUuid")) or text_of(segment.get("anchorUuid")),
+    )
+
+
+@dataclass(slots=True)
+class _Node:
+    """One uuid: its first place, and what the last line with this uuid says of its parent."""
+
+    entry: Entry
+    place: int
+    parent: str | None
+    first_parent: str | None
+    last_place: int
+    latest: Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """The answer: every line once, in the order of the conversation, with its state."""
+
+    order: tuple[Entry, ...]
+    """Chain order, then place."""
+    states: dict[str, LineState]
+    chain: tuple[str, ...]
+    """Root to leaf, through compactions."""
+    boundary: str | None
+    """The last compaction on the chain."""
+    branches: int
+    """Dead branches (rule 7)."""
+    kept: dict[str, int]
+    """By boundary: user and assistant lines it kept."""
+    dropped: dict[str, int]
+    """By boundary: user and assistant lines the model no longer sees after it."""
+
+
+def build(
+    entries: Sequence[Entry], mark: LeafMark | None, preserved: dict[str, Preserved], *, sidechain: bool = False
+) -> Graph:
+    """Find the live branch among the lines of one file that have this ``isSidechain`` flag."""
+    return Builder(entries, mark, preserved, sidechain).graph()
+
+
+class Builder:
+    """One run over the lines of a session."""
+
+    def __init__(
+        self,
+        entries: Sequence[Entry],
+        mark: LeafMark | None,
+        preserved: dict[str, Preserved],
+        sidechain: bool,
+        *,
+        history: bool = True,
+    ) -> None:
+        self._history = history
+        self._preserved = preserved
+        self._mark = mark
+        self._nodes: dict[str, _Node] = {}
+        self._bridged: dict[str, str | None] = {}
+        self._last_line: str | None = None
+        self._lines = 0
+        self._places = 0
+        for entry in entries:
+            self._add(entry, sidechain)
+        self._by_time = sorted(
+            (node.entry.at, node.place, uuid) for uuid, node in self._nodes.items() if node.entry.at is not None
+        )
+
+    def _add(self, entry: Entry, sidechain: bool) -> None:
+        if entry.type == BRIDGED_TYPE:
+            self._bridged[entry.uuid] = entry.parent
+            return
+        place, self._places = self._places, self._places + 1
+        self._lines += entry.type in MESSAGE_TYPES
+        if entry.sidechain != sidechain:
+            return
+        if not entry.detached:
+            self._last_line = entry.uuid
+        known = self._nodes.get(entry.uuid)
+        if known is None:
+            self._nodes[entry.uuid] = _Node(entry, place, entry.parent, entry.parent, place, entry)
+        else:
+            known.parent, known.last_place, known.latest = entry.parent, place, entry
+
+    @property
+    def latest(self) -> dict[str, Entry]:
+        """Every uuid with the last line that has it: that one counts where they differ (section 2)."""
+        return {uuid: node.latest for uuid, node in self._nodes.items()}
+
+    # ------------------------------------------------------------------------------------------------- walking
+
+    def _over_bridges(self, uuid: str | None) -> str | None:
+        seen: set[str] = set()
+        while uuid is not None and uuid in self._bridged and uuid not in self._nodes and uuid not in seen:
+            seen.add(uuid)
+            uuid = self._bridged[uuid]
+        return uuid
+
+    def leaf(self) -> str | None:
+        """Rules 1 to 3; where no user or assistant line is above it (rule 4), the last one of the file stands in."""
+        mark = self._mark
+        leaf = self._last_line
+        if mark is not None and mark.place >= self._lines:
+            if mark.leaf is None:
+                return None
+            if mark.leaf in self._nodes:
+                leaf = mark.leaf
+        return leaf if leaf is not None and self._nearest_turn(leaf) is not None else self._last_turn()
+
+    def _last_turn(self) -> str | None:
+        turns = [(node.last_place, uuid) for uuid, node in self._nodes.items()
+                 if node.entry.turn and not node.entry.detached]  # fmt: skip
+        return max(turns)[1] if turns else None
+
+    def _nearest_turn(self, uuid: str | None) -> str | None:
+        """The line itself or the closest user or assistant line above it."""
+        seen: set[str] = set()
+        while uuid is not None and uuid not in seen:
+            node = self._nodes.get(uuid)
+            if node is None:
+                return None
+            if node.entry.turn and not node.entry.detached:
+                return uuid
+            seen.add(uuid)
+            uuid = self._over_bridges(node.parent)
+        return None
+
+    def walk(self, leaf: str) -> list[str]:
+        """From the leaf to the root, root first."""
+        seen: dict[str, None] = {}
+        at: str | None = leaf
+        while at is not None and at not in seen:
+            seen[at] = None
+            at = self._before(self._nodes[at], seen)
+        return list(reversed(seen))
+
+    def _before(self, node: _Node, seen: dict[str, None]) -> str | None:
+        parent = self._over_bridges(node.parent)
+        if parent is None:
+            return self._before_boundary(node, seen) if node.entry.boundary and self._history else None
+        if parent in self._nodes and parent not in seen:
+            return parent
+        return self._closest_earlier(node, seen)
+
+    def _before_boundary(self, node: _Node, seen: dict[str, None]) -> str | None:
+        """History goes on through ``logicalParentUuid``, unless that is a kept message stored below the boundary."""
+        logical = self._over_bridges(node.entry.logical_parent)
+        known = self._nodes.get(logical) if logical is not None else None
+        if known is None:
+            return self._line_above(node, seen)
+        if logical not in seen:
+            return logical
+        first = self._over_bridges(known.first_parent)
+        return first if first in self._nodes and first not in seen else None
+
+    def _line_above(self, node: _Node, seen: dict[str, None]) -> str | None:
+        """The last line of the file above this one: a boundary is appended to the chain it closes."""
+        above = [(other.last_place, uuid) for uuid, other in self._nodes.items()
+                 if other.last_place < node.place and uuid not in seen]  # fmt: skip
+        return max(above)[1] if above else None
+
+    def _closest_earlier(self, node: _Node, seen: dict[str, None]) -> str | None:
+        """Rule 5, for a parent that is missing or already walked: closest in time; the place breaks a tie."""
+        at = node.entry.at
+        if at is None:
+            return None
+        best: tuple[float, str] | None = None
+        for index in range(bisect_right(self._by_time, (at, math.inf)) - 1, -1, -1):
+            earlier, _, uuid = self._by_time[index]
+            if at - earlier > BRIDGE_SECONDS or (best is not None and earlier < best[0]):
+                break
+            if uuid not in seen and not self._nodes[uuid].entry.detached:
+                best = (earlier, uuid)
+        return best[1] if best is not None else None
+
+    # ------------------------------------------------------------------------------------------------- answers
+
+    def graph(self) -> Graph:
+        """Put it together."""
+        leaf = self.leaf()
+        chain = self.walk(leaf) if leaf is not None else []
+        bounds = [place for place, uuid in enumerate(chain) if self._nodes[uuid].entry.boundary]
+        kept = {chain[bound]: self._kept(chain, bound) for bound in bounds}
+        states = self._chain_states(chain, bounds, kept)
+        extras = self.parallel(chain)
+        for uuid in chain:
+            for extra in extras.get(self._nodes[uuid].entry.message_id or "", ()):
+                states[extra] = states[uuid]
+        branches = self._side_lines_and_branches(states)
+        order = self._order(chain, extras)
+        return Graph(
+            order=order,
+            states=states,
+            chain=tuple(chain),
+            boundary=chain[bounds[-1]] if bounds else None,
+            branches=branches,
+            kept={bound: self._turns(uuids) for bound, uuids in kept.items()},
+            dropped=self._dropped(chain, bounds, kept),
+        )
+
+    def _kept(self, chain: Sequence[str], bound: int) -> tuple[str, ...]:
+        """The lines a compaction kept, in the order they had; those stored again below it need no help."""
+        preserved = self._preserved.get(chain[bound], Preserved())
+        wanted = set(preserved.uuids)
+        if not wanted and preserved.head is not None and preserved.tail is not None:
+            wanted = self._segment(preserved.head, preserved.tail)
+        above = [uuid for uuid in chain[:bound] if uuid in wanted]
+        missing = sorted((self._nodes[uuid].place, uuid) for uuid in wanted - set(chain) if uuid in self._nodes)
+        return tuple(above + [uuid for _, uuid in missing])
+
+    def _segment(self, head: str, tail: str) -> set[str]:
+        """The lines from tail up to head; empty when they do not hang together."""
+        found: dict[str, None] = {}
+        at: str | None = tail
+        while at is not None and at in self._nodes and at not in found:
+            found[at] = None
+            if at == head:
+                return set(found)
+            at = self._over_bridges(self._nodes[at].first_parent)
+        return set()
+
+    def _chain_states(
+        self, chain: Sequence[str], bounds: Sequence[int], kept: dict[str, tuple[str, ...]]
+    ) -> dict[str, LineState]:
+        last = bounds[-1] if bounds else 0
+        states: dict[str, LineState] = {
+            uuid: "compacted" if place < last else "live" for place, uuid in enumerate(chain)
+        }
+        if bounds:
+            states.update((uuid, "live") for uuid in kept[chain[last]])
+        return states
+
+    def parallel(self, chain: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """Rule 6: blocks of one reply are lines of their own, each with its result; the walk passes only one of them.
+
+        Returns:
+            by message id, the lines that belong to the chain as well: blocks first, then results.
+        """
+        walked = set(chain)
+        replies = {self._nodes[uuid].entry.message_id for uuid in chain} - {None}
+        calls = {uuid: node.entry.message_id for uuid, node in self._nodes.items()
+                 if node.entry.message_id in replies}  # fmt: skip
+        extras: dict[str, list[str]] = {}
+        for uuid, message_id in calls.items():
+            if uuid not in walked and message_id is not None:
+                extras.setdefault(message_id, []).append(uuid)
+        for uuid, node in self._nodes.items():
+            parent = self._over_bridges(node.parent)
+            message_id = calls.get(parent) if parent is not None else None
+            if node.entry.has_result and uuid not in walked and message_id is not None:
+                extras.setdefault(message_id, []).append(uuid)
+        return {message_id: tuple(uuids) for message_id, uuids in extras.items()}
+
+    def _side_lines_and_branches(self, states: dict[str, LineState]) -> int:
+        """Rule 7: give every other line its state; count the branches that are no mere side lines."""
+        for uuid in self._nodes:
+            owner = None if uuid in states else self._owner(uuid, states)
+            if owner is not None:
+                states[uuid] = states[owner]
+        for uuid in self._nodes:
+            states.setdefault(uuid, "dead-branch")
+        dead = [uuid for uuid, state in states.items() if state == "dead-branch"]
+        parents = {self._over_bridges(self._nodes[uuid].parent) for uuid in dead}
+        leaves = [uuid for uuid in dead if uuid not in parents]
+        return len({self._nearest_turn(uuid) for uuid in leaves} - {None})
+
+    def _owner(self, uuid: str, states: dict[str, LineState]) -> str | None:
+        """The live line a side line hangs on; ``None`` when a turn of its own lies between: a branch."""
+        seen: set[str] = set()
+        at: str | None = uuid
+        while at is not None and at in self._nodes and at not in seen:
+            if at in states:
+                return at
+            if self._nodes[at].entry.boundary:
+                logical = self._over_bridges(self._nodes[at].entry.logical_parent)
+                return logical if logical in states else None
+            if self._nodes[at].entry.turn and not self._nodes[at].entry.detached:
+                return None
+            seen.add(at)
+            at = self._over_bridges(self._nodes[at].parent)
+        return None
+
+    def _order(self, chain: Sequence[str], extras: dict[str, tuple[str, ...]]) -> tuple[Entry, ...]:
+        """Every line after what it follows, otherwise by place: a topological order with the place as the tie break."""
+        after: dict[str, set[str]] = {}
+        for uuid, node in self._nodes.items():
+            parent = self._over_bridges(node.first_parent)
+            after[uuid] = {parent} if parent in self._nodes and parent != uuid else set()
+        previous: str | None = None
+        open_groups: list[str] = []
+        for uuid in chain:
+            node = self._nodes[uuid]
+            if node.last_place != node.place and node.first_parent != node.parent:
+                continue  # kept by a compaction and stored again: it stays at its first place
+            if previous is not None:
+                after[uuid] = {previous}
+            if not (node.entry.message_id or node.entry.has_result):
+                after[uuid].update(other for group in open_groups for other in extras[group])
+                open_groups = []
+            elif node.entry.message_id is not None and node.entry.message_id not in open_groups:
+                after[uuid].update(other for group in open_groups for other in extras[group])
+                open_groups = [node.entry.message_id] if node.entry.message_id in extras else []
+            previous = uuid
+        return tuple(self._nodes[uuid].entry for uuid in _sorted(after, {u: n.place for u, n in self._nodes.items()}))
+
+    def _turns(self, uuids: Sequence[str]) -> int:
+        return sum(1 for uuid in uuids if self._nodes[uuid].entry.turn and not self._nodes[uuid].entry.meta)
+
+    def _dropped(self, chain: Sequence[str], bounds: Sequence[int], kept: dict[str, tuple[str, ...]]) -> dict[str, int]:
+        """What was in the context before each boundary and is not after it."""
+        dropped: dict[str, int] = {}
+        start, carried = 0, 0
+        for bound in bounds:
+            held = carried + self._turns(chain[start:bound])
+            carried = self._turns(kept[chain[bound]])
+            dropped[chain[bound]] = max(0, held - carried)
+            start = bound + 1
+        return dropped
+
+
+def _sorted(after: dict[str, set[str]], places: dict[str, int]) -> list[str]:
+    """Topological order, the smallest place first; where lines wait for each other the smallest place breaks it."""
+    waiting = {uuid: {other for other in others if other in after} for uuid, others in after.items()}
+    followers: dict[str, list[str]] = {}
+    for uuid, others in waiting.items():
+        for other in others:
+            followers.setdefault(other, []).append(uuid)
+    ready = [(places[uuid], uuid) for uuid, others in waiting.items() if not others]
+    heapq.heapify(ready)
+    stuck = iter(sorted(waiting, key=places.__getitem__))
+    result: dict[str, None] = {}
+    while len(result) < len(waiting):
+        if not ready:
+            ready.append(next((places[uuid], uuid) for uuid in stuck if uuid not in result))
+        _, uuid = heapq.heappop(ready)
+        if uuid in result:
+            continue
+        result[uuid] = None
+        for follower in followers.get(uuid, ()):
+            waiting[follower].discard(uuid)
+            if not waiting[follower] and follower not in result:
+                heapq.heappush(ready, (places[follower], follower))
+    return list(result)

@@ -1,0 +1,161 @@
+"""One line of a Claude Code transcript as the rest of the package sees it: who follows whom, without the texts.
+
+Line types and their fields: facts/claude-code.md section 3. What is not a message line only changes the session's
+header (titles, folder, leaf marks) and stands in no chain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from hermes_tui.storage.jsonl import Record
+
+MESSAGE_TYPES: Final = frozenset({"user", "assistant", "attachment", "system"})
+"""Types that make up the conversation; the leaf is chosen among them."""
+BRIDGED_TYPE: Final = "progress"
+"""Older builds put these into the chain; a child takes over the parent (facts/claude-code.md section 3)."""
+HEADER_TYPES: Final = frozenset(
+    {
+        "summary", "custom-title", "ai-title", "agent-name", "tag", "last-prompt", "mode", "permission-mode",
+        "queue-operation", "file-history-snapshot", "agent-color", "agent-setting", "pr-link", "frame-link",
+        "bridge-session", "relocated", "worktree-state", "isolation-latch", "attribution-snapshot",
+        "content-replacement", "fork-context-ref", "speculation-accept", "ended-by-model",
+        "marble-origami-commit", "marble-origami-snapshot", "marble-origami-reset",
+    }
+)  # fmt: skip
+"""Types the facts name that are no messages."""
+SYNTHETIC_MODEL: Final = "<synthetic>"
+"""A reply made locally; never billed (facts/claude-code.md section 5)."""
+LOCAL_COMMAND: Final = "local_command"
+"""System lines of commands the interactive screen ran itself (facts/claude-code.md section 6)."""
+EARLIEST: Final = 946_684_800.0
+"""2000-01-01: a time before it is absurd (contract.md, Common forms)."""
+LATEST: Final = 4_102_444_800.0
+"""2100-01-01: a time after it is absurd."""
+
+Fields = Mapping[str, object]
+
+
+class Entry(NamedTuple):
+    """One message line: its place in the file and in the chain. A tuple, because a session has thousands."""
+
+    uuid: str
+    parent: str | None
+    logical_parent: str | None
+    """Of a compaction boundary: the last line before it."""
+    type: str
+    subtype: str
+    sidechain: bool
+    at: float | None
+    line: int
+    offset: int
+    length: int
+    message_id: str | None = None
+    """Of an assistant line: the reply it is a block of."""
+    has_result: bool = False
+    """A user line with a tool_result block."""
+    meta: bool = False
+    """isMeta: not typed by anybody."""
+    summary: bool = False
+    """isCompactSummary."""
+    agent_id: str | None = None
+    error: bool = False
+    """isApiErrorMessage: a failure told as if it were a reply; never sent."""
+    detached: bool = False
+    """It had no uuid of its own, so nothing can follow it and it can't be the leaf."""
+
+    @property
+    def boundary(self) -> bool:
+        """Whether a compaction begins a new context here."""
+        return self.type == "system" and self.subtype == "compact_boundary"
+
+    @property
+    def turn(self) -> bool:
+        """Whether it is a user or assistant line: what a leaf steps up to."""
+        return self.type in ("user", "assistant")
+
+
+def fields_of(value: object) -> Fields | None:
+    """The line as an object, or ``None`` for arrays, strings, numbers and ``null``."""
+    return value if isinstance(value, dict) else None
+
+
+def text_of(value: object) -> str | None:
+    """A non-empty string, or ``None`` for anything else."""
+    return value if isinstance(value, str) and value else None
+
+
+def number_of(value: object) -> int:
+    """A count as a non-negative ``int``; anything else counts as 0."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return 0
+    return int(value) if 0 <= value < 1 << 62 else 0
+
+
+def time_of(value: object) -> float | None:
+    """Unix seconds of an ISO time as Claude Code writes it; ``None`` when missing, unreadable or absurd."""
+    if not isinstance(value, str) or len(value) < 19:
+        return None
+    try:
+        at = datetime.fromisoformat(value).timestamp()
+    except (ValueError, OverflowError, OSError):
+        return None
+    return at if EARLIEST <= at < LATEST else None
+
+
+def blocks_of(fields: Fields) -> list[Fields]:
+    """The content blocks of a message line; a plain string is one text block, bad ones are passed over."""
+    message = fields.get("message")
+    content = message.get("content") if isinstance(message, dict) else None
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    if not isinstance(content, list):
+        return []
+    return [{"type": "text", "text": block} if isinstance(block, str) else block
+            for block in content if isinstance(block, (dict, str))]  # fmt: skip
+
+
+def message_of(fields: Fields) -> Fields:
+    """The ``message`` object of a line, empty when it has none."""
+    message = fields.get("message")
+    return message if isinstance(message, dict) else {}
+
+
+def entry_of(fields: Fields, record: Record, previous: str | None) -> Entry | None:
+    """The message line in a record, or ``None`` when it is none.
+
+    ``previous`` is the uuid of the message line before it in the file: a line that has no uuid of its own hangs there.
+    """
+    kind = fields.get("type")
+    if not isinstance(kind, str) or (kind not in MESSAGE_TYPES and kind != BRIDGED_TYPE):
+        return None
+    uuid = text_of(fields.get("uuid"))
+    detached = uuid is None
+    parent = previous if detached else text_of(fields.get("parentUuid"))
+    message = message_of(fields)
+    return Entry(
+        uuid=uuid or f"line-{record.line}",
+        parent=parent,
+        logical_parent=text_of(fields.get("logicalParentUuid")),
+        type=kind,
+        subtype=text_of(fields.get("subtype")) or "",
+        sidechain=fields.get("isSidechain") is True,
+        at=time_of(fields.get("timestamp")),
+        line=record.line,
+        offset=record.offset,
+        length=record.length,
+        message_id=text_of(message.get("id")) if kind == "assistant" else None,
+        has_result=kind == "user" and any(block.get("type") == "tool_result" for block in blocks_of(fields)),
+        meta=fields.get("isMeta") is True,
+        summary=fields.get("isCompactSummary") is True,
+        agent_id=text_of(fields.get("agentId")),
+        error=fields.get("isApiErrorMessage") is True,
+        detached=detached,
+    )
+
+
+def values_of(record: Record) -> tuple[object, ...]:
+    """What a record holds: its value, or the whole values cut out of a damaged line (pitfall 14 of the facts)."""
+    return (record.value,) if record.problem is None or record.value is not None else record.rescued

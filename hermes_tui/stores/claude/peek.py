@@ -1,0 +1,160 @@
+"""What the first and the last 65,536 bytes of a transcript tell, without parsing the rest (facts section 2).
+
+A head is parsed until the first prompt is known; of the tail only header lines and the last few message lines. What
+lies between is seen when the session is opened or stands on the page.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+import orjson
+
+from hermes_tui.stores.claude.header import PROMPT_CUT, Header
+from hermes_tui.stores.claude.lines import MESSAGE_TYPES, Fields, text_of
+from hermes_tui.stores.claude.parts import parts_of
+
+LITE: Final = 65_536
+"""Bytes of head and tail (facts/claude-code.md section 2)."""
+LAST_LINES: Final = 4
+"""Message lines at the end that are looked at for time and branch."""
+ENOUGH_LINES: Final = 3
+"""Message lines of the head that are always looked at: the start is the least of their times."""
+_MESSAGE_START: Final = b'{"parentUuid"'
+_SKIPPED_STARTS: Final = (b'{"type":"file-history-snapshot"', b'{"type":"queue-operation"', b'{"type":"attribution-')
+
+
+@dataclass(slots=True)
+class Peek:
+    """What the two ends of a file say."""
+
+    header: Header = field(default_factory=Header)
+    first_prompt: str | None = None
+    command: str | None = None
+    roots: list[str] = field(default_factory=list)
+    """Lines of the head without a parent: copies of a session share them."""
+    first_boundary: str | None = None
+    """The first message line, when it is a compaction boundary: the mark of a fork made after one."""
+    messages: int = 0
+    sidechain: bool | None = None
+    """Whether the first message line is a sub-agent's."""
+    version: str | None = None
+    problems: int = 0
+
+
+def peek(path: str, size: int) -> Peek:
+    """Read the two ends of a transcript.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    result = Peek()
+    with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - a log, no database
+        head = os.pread(file.fileno(), LITE, 0)
+        start = max(LITE, size - LITE)
+        tail = os.pread(file.fileno(), size - start, start) if size > start else b""
+    whole = size <= LITE
+    _take_head(result, head, whole=whole)
+    rest = tail if size > 2 * LITE else head + tail
+    _take_tail(result, rest, whole=size <= 2 * LITE)
+    return result
+
+
+def _take_head(result: Peek, head: bytes, *, whole: bool) -> None:
+    header = result.header
+    for line in _lines(head, last=whole):
+        if line.startswith(_SKIPPED_STARTS):
+            continue
+        fields = _parsed(line)
+        if fields is None:
+            result.problems += whole
+            continue
+        if fields.get("type") not in MESSAGE_TYPES:
+            header.take(fields, result.messages)
+            continue
+        _take_message(result, fields)
+        if result.messages >= ENOUGH_LINES and result.first_prompt and header.cwd and result.roots:
+            return
+
+
+def _take_message(result: Peek, fields: Fields) -> None:
+    result.header.take_message(fields, timed=True)
+    uuid = text_of(fields.get("uuid"))
+    if result.messages == 0:
+        result.sidechain = fields.get("isSidechain") is True
+        result.version = text_of(fields.get("version"))
+        if fields.get("subtype") == "compact_boundary":
+            result.first_boundary = uuid
+    result.messages += 1
+    if uuid is not None and text_of(fields.get("parentUuid")) is None:
+        result.roots.append(uuid)
+    if result.first_prompt is None and fields.get("type") == "user":
+        for part in parts_of(fields):
+            if part.kind == "prompt":
+                result.first_prompt = part.text[:PROMPT_CUT]
+                return
+            if result.command is None and part.sent is not None and part.text[:1] in "/!" and " " in part.text:
+                result.command = part.text[:PROMPT_CUT]
+
+
+def _take_tail(result: Peek, tail: bytes, *, whole: bool) -> None:
+    """Titles, leaf mark and folder from header lines, time and branch from the last message lines."""
+    lines = list(_lines(tail, last=True))
+    later = Header()
+    seen = 0
+    taken: list[Fields] = []
+    for line in reversed(lines if whole else lines[1:]):
+        if line.startswith(_SKIPPED_STARTS) or (seen >= LAST_LINES and line.startswith(_MESSAGE_START)):
+            continue
+        fields = _parsed(line)
+        if fields is None:
+            continue
+        if fields.get("type") in MESSAGE_TYPES:
+            seen += 1
+            if seen > LAST_LINES:
+                continue
+        taken.append(fields)
+    for fields in reversed(taken):
+        if fields.get("type") in MESSAGE_TYPES:
+            later.take_message(fields, timed=True)
+        else:
+            later.take(fields, 0)
+    _merge(result, later, seen)
+
+
+def _merge(result: Peek, later: Header, seen: int) -> None:
+    header = result.header
+    header.custom_title = later.custom_title or header.custom_title
+    header.ai_title = later.ai_title or header.ai_title
+    header.last_prompt = later.last_prompt or header.last_prompt
+    header.relocated = later.relocated or header.relocated
+    header.git_branch = later.git_branch or header.git_branch
+    header.cwd = header.cwd or later.cwd
+    header.entrypoint = header.entrypoint or later.entrypoint
+    header.session_id = header.session_id or later.session_id
+    header.forked_from = header.forked_from or later.forked_from
+    header.summaries.update(later.summaries)
+    times = [at for at in (header.first_at, header.last_at, later.first_at, later.last_at) if at is not None]
+    header.first_at = header.first_at if header.first_at is not None else min(times, default=None)
+    header.last_at = max(times, default=None)
+    result.messages = max(result.messages, seen)
+
+
+def _lines(block: bytes, *, last: bool) -> Iterator[bytes]:
+    """The lines of a block; the one that is cut off at its end only when ``last`` says it is none."""
+    lines = block.split(b"\n")
+    end = lines.pop()
+    yield from (line for line in lines if line)
+    if last and end:
+        yield end
+
+
+def _parsed(line: bytes) -> Fields | None:
+    try:
+        value = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return None
+    return value if isinstance(value, dict) else None

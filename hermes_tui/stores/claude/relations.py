@@ -1,0 +1,107 @@
+"""Which transcripts are copies of which: ``--fork-session`` leaves no mark, so shared uuids tell (facts section 5).
+
+Lines that several files hold belong to the earliest of them; everywhere else they are inherited. The earliest is the
+file that was not marked as a branch, that does not begin in the middle, that was begun first, or into which the
+program wrote other lines between those that are shared.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from hermes_tui.model import LineageKind, SessionId
+from hermes_tui.stores.claude.fold import ClaudeSummary, Trace
+from hermes_tui.stores.logs import LogFile
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """What a file copied, and from where."""
+
+    parent: SessionId | None
+    kind: LineageKind
+    marks: frozenset[int]
+    """Its lines that an earlier file holds (:func:`hermes_tui.stores.claude.fold.mark_of`)."""
+    requests: frozenset[str]
+    """Its requests that an earlier file holds."""
+    messages: int = 0
+    """How many of its live messages are copies."""
+    calls: int = 0
+    """How many of its live tool calls are."""
+
+
+NO_RELATION = Relation(None, "root", frozenset(), frozenset())
+
+
+def families(roots: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, ...]]:
+    """Groups of files that have a root line in common, by path; files alone are left out.
+
+    ``roots`` gives for each path the uuids of its lines without a parent.
+    """
+    leader: dict[str, str] = {}
+
+    def found(path: str) -> str:
+        while leader.setdefault(path, path) != path:
+            leader[path] = leader[leader[path]]
+            path = leader[path]
+        return path
+
+    first_with: dict[str, str] = {}
+    for path, uuids in roots.items():
+        for uuid in uuids:
+            other = first_with.setdefault(uuid, path)
+            leader[found(path)] = found(other)
+    groups: dict[str, list[str]] = {}
+    for path in roots:
+        groups.setdefault(found(path), []).append(path)
+    return (tuple(group) for group in groups.values() if len(group) > 1)
+
+
+def relations(family: Iterable[tuple[LogFile, ClaudeSummary]]) -> dict[str, Relation]:
+    """By path: what each file of a family copied; the earliest of them copied nothing."""
+    members = [(log, summary, summary.trace) for log, summary in family if summary.trace is not None]
+    counts: dict[int, int] = {}
+    for _, _, trace in members:
+        for mark in trace.marks:
+            counts[mark] = counts.get(mark, 0) + 1
+    members.sort(key=lambda member: _earliest_first(member[0], member[2], counts))
+    found: dict[str, Relation] = {}
+    earlier: list[tuple[LogFile, frozenset[int], frozenset[str]]] = []
+    for log, summary, trace in members:
+        marks = frozenset(trace.marks)
+        keys = frozenset(request.request_id for request in summary.requests if request.request_id is not None)
+        copied = frozenset(mark for mark in marks if any(mark in other for _, other, _ in earlier))
+        billed = frozenset(key for key in keys if any(key in other for _, _, other in earlier))
+        if copied or billed:
+            parent = max(earlier, key=lambda other: len(marks & other[1]))[0].session_id
+            kind: LineageKind = "branch" if trace.marked else "fork"
+            same = parent == log.session_id
+            places = [place for place, mark in enumerate(trace.marks) if mark in copied]
+            found[log.path] = Relation(
+                parent=None if same else parent,
+                kind="root" if same else kind,
+                marks=copied,
+                requests=billed,
+                messages=sum(trace.messages[place] for place in places),
+                calls=sum(trace.calls[place] for place in places),
+            )
+        earlier.append((log, marks, keys))
+    return found
+
+
+def _earliest_first(
+    log: LogFile, trace: Trace, counts: Mapping[int, int]
+) -> tuple[bool, bool, float, bool, bool, str, str]:
+    """What a file is sorted by, the original first."""
+    own = any(counts[mark] == 1 for mark in trace.marks)
+    return (
+        trace.marked,
+        trace.begins_with_boundary,
+        math.inf if trace.birth is None else trace.birth,
+        trace.broken == 0,
+        own,
+        log.session_id,
+        log.path,
+    )

@@ -1,0 +1,122 @@
+"""Replies and what they cost: a request is several lines with one message id (facts/claude-code.md section 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from hermes_tui.model import CacheEvent, Request, SessionId, Usage
+from hermes_tui.stores.claude.lines import SYNTHETIC_MODEL, Entry, Fields, message_of, number_of, text_of
+from hermes_tui.text import RawText
+
+PROVIDER = RawText("anthropic")
+
+
+@dataclass(slots=True)
+class Reply:
+    """One billed reply as far as its lines were read: the largest value of every field."""
+
+    key: str
+    uuid: str
+    """Its first line."""
+    place: int
+    """Which message line of the file that was."""
+    at: float | None
+    model: str | None
+    input: int = 0
+    output: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    write_1h: int = 0
+    cost: float | None = None
+
+    def take(self, usage: Fields, cost: object) -> None:
+        """Take in the usage of one line."""
+        self.input = max(self.input, number_of(usage.get("input_tokens")))
+        self.output = max(self.output, number_of(usage.get("output_tokens")))
+        self.cache_read = max(self.cache_read, number_of(usage.get("cache_read_input_tokens")))
+        self.cache_write = max(self.cache_write, number_of(usage.get("cache_creation_input_tokens")))
+        written = usage.get("cache_creation")
+        if isinstance(written, Mapping):
+            self.write_1h = max(self.write_1h, number_of(written.get("ephemeral_1h_input_tokens")))
+        if isinstance(cost, (int, float)) and not isinstance(cost, bool) and 0 <= cost < 1e9:
+            self.cost = max(self.cost or 0.0, float(cost))
+
+    @property
+    def usage(self) -> Usage:
+        """Its tokens. The split by lifetime is never added: zeroed copies keep it (section 5, second trap)."""
+        return Usage(self.input, self.output, self.cache_read, self.cache_write)
+
+
+@dataclass(slots=True)
+class ReplyBook:
+    """Collects the replies of one file, each once."""
+
+    replies: dict[str, Reply] = field(default_factory=dict)
+    keys: dict[str, str] = field(default_factory=dict)
+    """By message id: the key of its reply, for lines that lack the request id others have."""
+
+    def take(self, fields: Fields, entry: Entry, place: int) -> None:
+        """Take in an assistant line; synthetic ones and those without usage are not billed."""
+        message = message_of(fields)
+        usage = message.get("usage")
+        model = text_of(message.get("model"))
+        if not isinstance(usage, Mapping) or model == SYNTHETIC_MODEL or fields.get("isApiErrorMessage") is True:
+            return
+        key = self._key(entry, text_of(fields.get("requestId")))
+        reply = self.replies.get(key)
+        if reply is None:
+            reply = self.replies[key] = Reply(key, entry.uuid, place, entry.at, model)
+        elif entry.at is not None and (reply.at is None or entry.at < reply.at):
+            reply.at, reply.uuid, reply.place = entry.at, entry.uuid, place
+        reply.take(usage, fields.get("costUSD"))
+
+    def _key(self, entry: Entry, request_id: str | None) -> str:
+        """The message id; with the request id where one message id came with several of them."""
+        message_id = entry.message_id
+        if message_id is None:
+            return request_id or entry.uuid
+        if request_id is None:
+            return message_id
+        known = self.keys.setdefault(message_id, request_id)
+        return message_id if known == request_id else f"{message_id}:{request_id}"
+
+    def in_order(self) -> list[Reply]:
+        """By the time of their first lines; those without a time stay where the file has them."""
+        known = 0.0
+        timed: list[tuple[float, int, Reply]] = []
+        for reply in sorted(self.replies.values(), key=lambda reply: reply.place):
+            known = reply.at if reply.at is not None else known
+            timed.append((known, reply.place, reply))
+        return [reply for _, _, reply in sorted(timed, key=lambda item: item[:2])]
+
+
+def requests_of(
+    replies: Sequence[Reply],
+    session_id: SessionId,
+    events: Mapping[str, tuple[CacheEvent, ...]],
+    *,
+    source: str | None,
+    cwd: str | None,
+) -> tuple[Request, ...]:
+    """The replies as requests of one chain; ``events`` by the key of the reply."""
+    return tuple(
+        Request(
+            session_id=session_id,
+            chain=session_id,
+            request_id=reply.key,
+            message_id=reply.uuid,
+            at=reply.at,
+            model=RawText(reply.model) if reply.model else None,
+            provider=PROVIDER,
+            usage=reply.usage,
+            write_1h=min(reply.write_1h, reply.cache_write),
+            reports_writes=True,
+            events=events.get(reply.key, ()),
+            source=RawText(source) if source else None,
+            cwd=RawText(cwd) if cwd else None,
+            cost_usd=reply.cost,
+            cost_status=None if reply.cost is None else "estimated",
+        )
+        for reply in replies
+    )

@@ -1,0 +1,322 @@
+"""One Claude config folder as a store: listing, rows, lineage, transcripts and the commands people can use on it."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+import orjson
+
+from hermes_tui.model import (
+    CacheEvent,
+    Finding,
+    PowerCut,
+    Recovery,
+    ResumeCommand,
+    SessionId,
+    SessionRow,
+    StoreRef,
+)
+from hermes_tui.stores.claude.discovery import Walk, walk
+from hermes_tui.stores.claude.fold import ClaudeSummary, TranscriptFold
+from hermes_tui.stores.claude.peek import Peek, peek
+from hermes_tui.stores.claude.processes import running_sessions
+from hermes_tui.stores.claude.recovery import recover
+from hermes_tui.stores.claude.relations import NO_RELATION, Relation, families, relations
+from hermes_tui.stores.claude.search_copies import holder_of
+from hermes_tui.stores.claude.transcript import ClaudeTranscript, LogView
+from hermes_tui.stores.conversation import is_running
+from hermes_tui.stores.log_source import MALFORMED
+from hermes_tui.stores.logs import LogFile, LogIndex, LogStore, LogSummary, Peeked, fold_log
+from hermes_tui.stores.protocol import ChangeVerb, Transcript
+from hermes_tui.text import RawText
+
+PEEKS_KEPT: Final = 20_000
+"""Peeks remembered: about 20 MB."""
+NAMED_PATHS: Final = 20
+VARIABLE: Final = "CLAUDE_CONFIG_DIR"
+CLEANUP_ADVICE: Final = "Claude Code deletes transcripts after cleanupPeriodDays (30 unless settings.json says more)."
+
+
+class ClaudeStore(LogStore):
+    """The store of one config folder; see :class:`hermes_tui.stores.protocol.Store`."""
+
+    def __init__(self, ref: StoreRef, *, default_home: bool = False) -> None:
+        super().__init__(ref)
+        self._default_home = default_home
+        self._met = Walk()
+        self._relations: dict[str, Relation] = {}
+        self._ends: dict[LogFile, Peek] = {}
+        self._holders: dict[LogFile, str | None] = {}
+        self._claude_lock = threading.Lock()
+
+    # ------------------------------------------------------------------------------------------ what lies there
+
+    def logs(self) -> Sequence[LogFile]:
+        """Sessions and sub-agents; see :func:`hermes_tui.stores.claude.discovery.walk`."""
+        found = walk(self.ref.path)
+        with self._claude_lock:
+            self._met = found
+        return found.logs
+
+    def peek(self, log: LogFile) -> SessionRow:
+        """The row the two ends of a log give, without what its relations say."""
+        return self._peeked_row(log, self._peek(log))
+
+    def _peek(self, log: LogFile) -> Peek:
+        with self._claude_lock:
+            known = self._ends.get(log)
+        if known is not None:
+            return known
+        found = peek(log.path, log.size)
+        with self._claude_lock:
+            self._ends[log] = found
+            while len(self._ends) > PEEKS_KEPT:
+                del self._ends[next(iter(self._ends))]
+        return found
+
+    def _peeked_row(self, log: LogFile, ends: Peek) -> SessionRow:
+        header = ends.header
+        prompt = ends.first_prompt or ends.command
+        agent = self._met.agents.get(log.path)
+        delegated = agent is not None or ends.sidechain is True
+        parent = (agent.session if agent is not None else None) or header.session_id if delegated else None
+        title = header.title(_own_summary(ends), prompt)
+        if agent is not None:
+            title = _described(log.path) or title
+        return SessionRow(
+            store=self.ref,
+            id=log.session_id,
+            root_id=log.session_id,
+            tip_id=log.session_id,
+            parent_id=SessionId(parent) if parent and parent != log.session_id else None,
+            lineage_kind="delegation" if delegated else "root",
+            title=RawText(title) if title else None,
+            preview=RawText(prompt) if prompt else None,
+            source=RawText(header.entrypoint) if header.entrypoint else None,
+            cwd=RawText(header.folder) if header.folder else None,
+            git_branch=RawText(header.git_branch) if header.git_branch else None,
+            started_at=header.first_at,
+            last_active_at=header.last_at,
+            resumable=ends.messages > 0 and not delegated,
+            origin=self.origin,
+            problems=ends.problems,
+        )
+
+    def peeks(self, logs: Sequence[LogFile]) -> Iterator[Peeked]:
+        """Peeked rows with parents and kinds: copies are told apart by the lines they share."""
+        rows = [(log, self.peeked(log)) for log in logs]
+        found = self._related(logs)
+        with self._claude_lock:
+            self._relations = found
+        for log, row in rows:
+            relation = found.get(log.path, NO_RELATION)
+            if row.lineage_kind == "delegation":
+                yield log, row
+                continue
+            marked = self._marked_parent(log)
+            parent = marked or relation.parent
+            kind = "branch" if marked else relation.kind
+            same = parent is None or parent == row.id
+            yield log, row if same else replace(row, parent_id=parent, lineage_kind=kind)
+
+    def _marked_parent(self, log: LogFile) -> SessionId | None:
+        with self._claude_lock:
+            ends = self._ends.get(log)
+        said = ends.header.forked_from if ends is not None else None
+        return SessionId(said) if said else None
+
+    def _related(self, logs: Sequence[LogFile]) -> dict[str, Relation]:
+        """By path: what each log copied from earlier ones."""
+        sessions = [log for log in logs if log.path not in self._met.agents]
+        roots: dict[str, list[str]] = {}
+        for log in sessions:
+            try:
+                ends = self._peek(log)
+            except (OSError, *MALFORMED):
+                continue  # it is listed with a problem; what it copied is not known
+            roots[log.path] = list(ends.roots)
+            if ends.first_boundary is not None:
+                self._join_holder(log, ends.first_boundary, sessions, roots)
+        by_path = {log.path: log for log in logs}
+        found: dict[str, Relation] = {}
+        for family in families(roots):
+            members = [by_path[path] for path in family]
+            found.update(relations(self._traced(members)))
+        return found
+
+    def _join_holder(
+        self, log: LogFile, boundary: str, sessions: Sequence[LogFile], roots: dict[str, list[str]]
+    ) -> None:
+        """A log that begins with a compaction is a copy made after one: find the file that holds it too."""
+        with self._claude_lock:
+            known = log in self._holders
+            holder = self._holders.get(log)
+        if not known:
+            holder = holder_of(boundary, log, sessions)
+            with self._claude_lock:
+                self._holders[log] = holder
+        if holder is not None:
+            roots.setdefault(holder, []).append(boundary)
+            roots[log.path].append(boundary)
+
+    def _traced(self, logs: Iterable[LogFile]) -> Iterator[tuple[LogFile, ClaudeSummary]]:
+        """Summaries with traces; an index that keeps none is passed by."""
+        for log, summary in self.source.summaries(logs, self.pulse()):
+            traced = summary if isinstance(summary, ClaudeSummary) else fold_log(log, self.fold).summary
+            if isinstance(traced, ClaudeSummary):
+                yield log, traced
+
+    def fold(self, log: LogFile, state: bytes | None = None) -> TranscriptFold:
+        """See :meth:`LogStore.fold`."""
+        agent = log.path in self._met.agents
+        made = TranscriptFold(self.ref, log.path, log.session_id, agent=agent)
+        if state is not None and not made.restore(state):
+            raise ValueError("the state was put away by another version")
+        return made
+
+    # ------------------------------------------------------------------------------------------------- own parts
+
+    def own_requests(self, summaries: Iterable[tuple[LogFile, LogSummary]]) -> Iterator[tuple[LogFile, LogSummary]]:
+        """Take away what a log copied: those requests and messages belong to the earliest file that holds them."""
+        with self._claude_lock:
+            found = self._relations
+        for log, summary in summaries:
+            relation = found.get(log.path)
+            yield log, summary if relation is None else _without_copies(summary, relation)
+
+    def complete(self, peeked: SessionRow, folded: SessionRow) -> SessionRow:
+        """Join peek and whole log: relations and a sub-agent's description are the peek's."""
+        row = super().complete(peeked, folded)
+        delegated = peeked.lineage_kind == "delegation" or row.lineage_kind == "delegation"
+        return replace(
+            row,
+            parent_id=peeked.parent_id or (row.parent_id if delegated else None),
+            lineage_kind="delegation" if delegated else peeked.lineage_kind,
+            title=(peeked.title or row.title) if delegated else row.title,
+            branches=peeked.branches + folded.branches,
+        )
+
+    def running(self, row: SessionRow, now: float) -> bool:
+        """A live process says so in ``sessions/<pid>.json``, or it was active just now."""
+        return row.id in running_sessions(self.ref.path) or is_running(row, now)
+
+    def extra_stamp(self) -> object:
+        """The running marks, by name and time."""
+        try:
+            with os.scandir(os.path.join(self.ref.path, "sessions")) as marks:  # noqa: PTH118
+                return tuple(sorted((mark.name, mark.stat().st_mtime_ns) for mark in marks))
+        except OSError:
+            return ()
+
+    def own_findings(self, index: LogIndex) -> Sequence[Finding]:
+        """What the walk met that is no session."""
+        del index
+        return tuple(_walk_findings(self._met))
+
+    # ------------------------------------------------------------------------------------------------- questions
+
+    def transcript(self, ids: Sequence[SessionId]) -> Transcript:
+        """See :meth:`Store.transcript`."""
+        return ClaudeTranscript(self.ref, self._views(self.index(), ids), self.pulse())
+
+    def _views(self, index: LogIndex, ids: Sequence[SessionId]) -> list[LogView]:
+        with self._claude_lock:
+            found = self._relations
+        return [
+            LogView(
+                log,
+                session_id,
+                agent=log.path in self._met.agents,
+                inherited=found.get(log.path, NO_RELATION).marks,
+            )
+            for session_id in ids
+            for log in index.logs_of.get(session_id, ())
+        ]
+
+    def recovery(self, session_id: SessionId, cut: PowerCut | None = None) -> Recovery:
+        """See :meth:`Store.recovery`.
+
+        Raises:
+            KeyError: there is no such session.
+        """
+        index = self.index()
+        row = index.rows[session_id]
+        view = self._views(index, [session_id])[-1]
+        return recover(self.ref, view, row, cut)
+
+    def resume_command(self, row: SessionRow) -> ResumeCommand:
+        """``claude --resume ID`` in the session's folder (facts/claude-code.md section 8)."""
+        environment = () if self._default_home else ((VARIABLE, self.ref.path),)
+        return ResumeCommand(("claude", "--resume", row.id), row.cwd, environment)
+
+    def change_command(self, verb: ChangeVerb, session_id: SessionId, title: str | None = None) -> str | None:
+        """Claude Code can only rename, from within the session; it has no command that deletes or archives one."""
+        if verb != "rename":
+            return None
+        return f"claude --resume {session_id}   then type: /rename {title or 'TITLE'}"
+
+
+def _own_summary(ends: Peek) -> str | None:
+    """The last old title that names no line, or one of this file as far as it was looked at."""
+    own = [text for leaf, text in ends.header.summaries.items() if not leaf]
+    return own[-1] if own else None
+
+
+def _described(path: str) -> str | None:
+    """What the meta file beside a sub-agent's log calls it."""
+    meta = _meta(path)
+    said = meta.get("description") or meta.get("name")
+    return said if isinstance(said, str) and said else None
+
+
+def _meta(path: str) -> Mapping[str, object]:
+    try:
+        with open(path.removesuffix(".jsonl") + ".meta.json", "rb") as file:  # noqa: PTH123 - a small JSON file
+            value = orjson.loads(file.read(65_536))
+    except (OSError, orjson.JSONDecodeError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _without_copies(summary: LogSummary, relation: Relation) -> LogSummary:
+    """The summary with its own requests and message counts only."""
+    own = [request for request in summary.requests if request.request_id not in relation.requests]
+    if own and relation.parent is not None:
+        event = CacheEvent("fork", RawText(f"the history before it was copied from {relation.parent}"))
+        own[0] = replace(own[0], events=(event,))
+    row = replace(summary.row, hit_rates=tuple(request.usage.hit_rate for request in own[-12:]))
+    row = replace(
+        row,
+        message_count=max(0, (row.message_count or 0) - relation.messages),
+        tool_call_count=max(0, (row.tool_call_count or 0) - relation.calls),
+    )
+    return replace(summary, row=row, requests=tuple(own))
+
+
+def _walk_findings(found: Walk) -> Iterator[Finding]:
+    if found.unreadable:
+        detail = "; ".join(f"{path}: {reason}" for path, reason in list(found.unreadable.items())[:3])
+        yield Finding(
+            "unreadable-folder", "warn", f"cannot be looked into: {detail}", len(found.unreadable),
+            "Check the permissions and links.", tuple(found.unreadable)[:NAMED_PATHS],
+        )  # fmt: skip
+    if found.strangers:
+        yield Finding(
+            "not-a-session", "info", "logs whose names are neither a session's nor a sub-agent's",
+            len(found.strangers), "Claude Code itself lists only files named by a UUID.",
+            tuple(found.strangers)[:NAMED_PATHS],
+        )  # fmt: skip
+    if found.twice:
+        yield Finding(
+            "same-file-twice", "info", "paths that lead to a log already found", len(found.twice), None,
+            tuple(found.twice)[:NAMED_PATHS],
+        )  # fmt: skip
+    if found.stale_indexes:
+        yield Finding(
+            "sessions-index-ignored", "info", "sessions-index.json files, which are often stale and never used",
+            len(found.stale_indexes), CLEANUP_ADVICE, tuple(found.stale_indexes)[:NAMED_PATHS],
+        )  # fmt: skip
