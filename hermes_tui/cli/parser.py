@@ -16,6 +16,7 @@ COMMANDS: Final[dict[str, str]] = {
     "list": "listing",
     "show": "show",
     "lineage": "lineage",
+    "search": "search",
     "cost": "cost",
     "cache": "cache",
     "recover": "recover",

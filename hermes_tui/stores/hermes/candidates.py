@@ -7,14 +7,13 @@ covers are answered for the same range of ids, so that the order is exact and a 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from hermes_tui.storage.reading import ReadConnection
 from hermes_tui.stores.hermes.asks import SCAN, Ask, Plan
 
-FIRST_PAGE: Final = 150
+FIRST_PAGE: Final = 80
 """Candidates of the first window: a page of hits and some that are none."""
 MOST_PAGE: Final = 5_000
 FIRST_WINDOW: Final = 20_000
@@ -24,11 +23,11 @@ WINDOW_S: Final = 0.25
 """A window should take no longer: hits stream, and the store is let go of."""
 SMALL_STORE: Final = 20_000
 """Rows; an index over so few is checked row by row, which costs some 20 ms."""
-CHECKED_ROWS: Final = 300
+CHECKED_ROWS: Final = 100
 """Newest rows that are checked in a larger store."""
 LIGHT_ROWS: Final = 200_000
 """Newest rows in which oddities are looked for row by row."""
-MOST_ODD: Final = 20_000
+MOST_ODD: Final = 5_000
 """Candidates beyond the main question that are read; each costs some 20 microseconds."""
 
 
@@ -168,11 +167,3 @@ class Candidates:
     def _note(self, text: str) -> None:
         if text not in self.notes:
             self.notes.append(text)
-
-
-def id_bounds(connection: ReadConnection) -> tuple[int, int]:
-    """The lowest and highest row id; (1, 0) where there is none."""
-    row: Sequence[Any] | None = connection.one("SELECT min(id), max(id) FROM messages")
-    if row is None or not isinstance(row[0], int) or not isinstance(row[1], int):
-        return 1, 0
-    return row[0], row[1]

@@ -6,6 +6,8 @@ in the schema and in the index itself, for a file's version says nothing about i
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Literal
@@ -13,6 +15,7 @@ from typing import Any, Final, Literal
 from hermes_tui.storage.errors import Interrupted, QueryFailed, SchemaDrift, StoreDamaged
 from hermes_tui.storage.letters import canonical
 from hermes_tui.storage.reading import ReadConnection
+from hermes_tui.storage.stamps import file_stamp
 from hermes_tui.stores.hermes.content import STRUCTURED
 from hermes_tui.stores.hermes.schema import Schema
 
@@ -26,6 +29,8 @@ PROBES: Final = 8
 """Messages from the newest to the oldest whose words must be found."""
 PROBE_CHARACTERS: Final = 2_000
 """Shorter than what the newest layout keeps of tool output (8,192 characters)."""
+MOST_SURVEYS: Final = 64
+"""Stores whose last survey is remembered."""
 SHORTEST_PROBE: Final = 3
 """Characters of a trigram."""
 
@@ -66,6 +71,32 @@ class Indexes:
     def problems(self) -> tuple[str, ...]:
         """What is wrong, one sentence an index."""
         return tuple(f"{index.table}: {index.problem}" for index in self.by_name.values() if index.problem)
+
+
+class Surveys:
+    """The last survey of each store, as good as its files are unchanged."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: OrderedDict[str, tuple[object, Indexes]] = OrderedDict()
+
+    def of(self, path: str, connection: ReadConnection, schema: Schema) -> Indexes:
+        """The indexes of the store at this path, surveyed again when anything was written."""
+        stamp = file_stamp(path)
+        with self._lock:
+            known = self._known.get(path)
+        if known is not None and known[0] == stamp:
+            return known[1]
+        found = survey(connection, schema)
+        with self._lock:
+            self._known[path] = (stamp, found)
+            self._known.move_to_end(path)
+            while len(self._known) > MOST_SURVEYS:
+                self._known.popitem(last=False)
+        return found
+
+
+SURVEYS: Final = Surveys()
 
 
 def survey(connection: ReadConnection, schema: Schema) -> Indexes:
@@ -128,6 +159,15 @@ def _number(value: Any) -> int | None:
         return None
 
 
+def id_bounds(connection: ReadConnection) -> tuple[int, int]:
+    """The lowest and highest row id of ``messages``; (1, 0) where there is none."""
+    # Two selects: one with both walks the whole table.
+    row = connection.one("SELECT (SELECT min(id) FROM messages), (SELECT max(id) FROM messages)")
+    if row is None or not isinstance(row[0], int) or not isinstance(row[1], int):
+        return 1, 0
+    return row[0], row[1]
+
+
 @dataclass(frozen=True, slots=True)
 class _Sample:
     """A message and a word of it."""
@@ -140,10 +180,9 @@ def _samples(connection: ReadConnection, schema: Schema) -> Iterator[_Sample]:
     """Words of messages from the newest to the oldest."""
     if not schema.has("messages", "id", "content"):
         return
-    row = connection.one("SELECT min(id), max(id) FROM messages")
-    if row is None or not isinstance(row[1], int):
+    low, high = id_bounds(connection)
+    if high < low:
         return
-    low, high = row
     sql = (
         f"SELECT id, CAST(substr(content, 1, {PROBE_CHARACTERS}) AS BLOB) FROM messages"
         " WHERE id <= ? AND typeof(content) = 'text' AND length(content) > 3 ORDER BY id DESC LIMIT 1"

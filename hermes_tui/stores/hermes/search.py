@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from hermes_tui.model import SHOWN_STATES, Message, MessageHead
@@ -16,13 +17,13 @@ from hermes_tui.storage.errors import QueryFailed, StoreDamaged
 from hermes_tui.storage.fulltext import Matcher
 from hermes_tui.storage.reading import ReadConnection
 from hermes_tui.stores.hermes.asks import REASONING, SCAN, SEARCHED, plan_for, raw_condition
-from hermes_tui.stores.hermes.candidates import Candidates, Condition, id_bounds
+from hermes_tui.stores.hermes.candidates import Candidates, Condition
 from hermes_tui.stores.hermes.cells import text_or_none
 from hermes_tui.stores.hermes.content import Stored, read_content, tool_calls
 from hermes_tui.stores.hermes.copies import Copies
 from hermes_tui.stores.hermes.filters import NOTHING, conditions
 from hermes_tui.stores.hermes.generations import Placed
-from hermes_tui.stores.hermes.indexes import survey
+from hermes_tui.stores.hermes.indexes import SURVEYS, id_bounds
 from hermes_tui.stores.hermes.schema import Schema
 from hermes_tui.stores.hermes.tokenizer import register_tokenizers
 from hermes_tui.stores.hermes.transcript import Cells, heads_of, read_cells, stored_rows
@@ -91,12 +92,14 @@ class _Run:
             self._where = conditions(connection, schema, self._filters)
             plan = SCAN
             if not self._reasoning and self._matcher.root is not None:
-                indexes = survey(connection, schema)
+                indexes = SURVEYS.of(self._asking.path, connection, schema)
                 plan = plan_for(self._matcher, indexes)
                 proposal.notes += indexes.problems
             self._candidates = Candidates(plan, low, high, newest=self._newest, after=after)
 
-        self._asking.ask(question)
+        # A profile may have no store yet (facts/hermes.md section 1).
+        if Path(self._asking.path).exists():
+            self._asking.ask(question)
         proposal.route = self._candidates.plan.route
 
     def hits(self) -> Iterator[Proposed]:

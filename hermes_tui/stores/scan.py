@@ -1,0 +1,297 @@
+"""Search by reading: for stores of logs, and for what no index holds.
+
+Sessions are taken by their last activity, newest first. A look at the raw bytes of a log tells whether it can hold an
+answer at all; only then its transcript is read. Hits of sessions that overlap in time are merged, so that the order is
+the same as if everything had been sorted.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal, Protocol
+
+from hermes_tui.model import SHOWN_STATES, Message, MessageHead, SessionId, SessionRow
+from hermes_tui.storage.errors import Interrupted, StorageError
+from hermes_tui.storage.fulltext import Matcher
+from hermes_tui.storage.raw_filter import RawFilter
+from hermes_tui.stores.conversation import below
+from hermes_tui.stores.log_index import LogIndex
+from hermes_tui.stores.log_source import LogFile, Pulse
+from hermes_tui.stores.matching import Match, match_message, match_together
+from hermes_tui.stores.protocol import Proposal, Proposed, SearchFilters, Transcript
+from hermes_tui.text import RawText
+
+LOADED: Final = 200
+"""Entries whose texts are read at once."""
+PIECE: Final = 1 << 20
+"""Characters of one piece of a long text."""
+MOST_SEARCHED: Final = 32 << 20
+"""Characters of one text that are searched."""
+Order = tuple[float, float, float]
+"""Time, a number of the session, place in it."""
+
+
+class Scannable(Protocol):
+    """What a scan needs of a store of logs; :class:`hermes_tui.stores.logs.LogStore` has it."""
+
+    files: bool
+
+    def index(self) -> LogIndex:
+        """Every session as peeked."""
+        ...
+
+    def transcript(self, ids: Sequence[SessionId]) -> Transcript:
+        """The messages of sessions."""
+        ...
+
+    def rows(self, ids: Sequence[SessionId], *, conversation: bool = True) -> list[SessionRow]:
+        """Full rows."""
+        ...
+
+    def pulse(self) -> Pulse:
+        """Raises ``Interrupted`` once somebody asked to stop."""
+        ...
+
+
+def scan_proposal(
+    store: Scannable,
+    matcher: Matcher,
+    filters: SearchFilters,
+    order: Literal["newest", "oldest"],
+    after: tuple[float, ...] | None = None,
+) -> Proposal:
+    """The messages of a store of logs that answer a query, in order, each once."""
+    proposal = Proposal("scan", iter(()))
+    scan = _Scan(store, matcher, filters, proposal, newest=order == "newest")
+    proposal.messages = scan.hits(after)
+    return proposal
+
+
+@dataclass(slots=True)
+class _Found:
+    """An entry that answers the query."""
+
+    message: Message
+    match: Match
+    order: Order
+    copies: int = 1
+
+
+@dataclass(slots=True)
+class _Session:
+    """A session whose hits are known."""
+
+    hits: list[_Found] = field(default_factory=list)
+
+
+class _Scan:
+    """One search over one store of logs."""
+
+    def __init__(
+        self, store: Scannable, matcher: Matcher, filters: SearchFilters, proposal: Proposal, *, newest: bool
+    ) -> None:
+        self._store = store
+        self._matcher = matcher
+        self._filters = filters
+        self._proposal = proposal
+        self._sign = -1.0 if newest else 1.0
+        self._newest = newest
+        self._raw = RawFilter(matcher)
+        self._pulse = store.pulse()
+
+    def hits(self, after: tuple[float, ...] | None) -> Iterator[Proposed]:
+        """Hits in order; sessions are opened as late as the order allows."""
+        index = self._store.index()
+        waiting = self._sessions(index)
+        opened: set[SessionId] = set()
+        heap: list[tuple[Order, _Found]] = []
+        for bound, session_id in waiting:
+            yield from self._ready(heap, bound, after)
+            for member in self._family(index, session_id):
+                if member not in opened:
+                    opened.update(self._family(index, session_id))
+                    for hit in self._family_hits(index, session_id):
+                        heapq.heappush(heap, (self._key(hit.order), hit))
+        yield from self._ready(heap, math.inf, after)
+
+    def _sessions(self, index: LogIndex) -> list[tuple[float, SessionId]]:
+        """Sessions with the earliest place in the order their hits can take; sorted by it."""
+        found: list[tuple[float, SessionId]] = []
+        for row in index.rows.values():
+            time = row.last_active_at if self._newest else row.started_at
+            # Unknown: nothing can be said before it was read.
+            found.append((-math.inf if time is None else self._sign * time, row.id))
+        return sorted(found)
+
+    def _key(self, order: Order) -> Order:
+        return (self._sign * order[0], self._sign * order[1], self._sign * order[2])
+
+    def _ready(
+        self, heap: list[tuple[Order, _Found]], bound: float, after: tuple[float, ...] | None
+    ) -> Iterator[Proposed]:
+        """Hits no unopened session can come before."""
+        last = None if after is None else self._key((after[0], after[1], after[2]))
+        while heap and (heap[0][0][0] < bound or bound == math.inf):
+            key, hit = heapq.heappop(heap)
+            if last is None or key > last:
+                yield Proposed(hit.message, hit.order, hit.copies, hit.match.text, hit.match.marks)
+
+    # ------------------------------------------------------------------------------------------------ families
+
+    def _family(self, index: LogIndex, session_id: SessionId) -> tuple[SessionId, ...]:
+        """The sessions that may hold copies of each other's messages."""
+        row = index.rows[session_id]
+        if row.parent_id is None and session_id not in index.children:
+            return (session_id,)
+        return index.tree(session_id)
+
+    def _family_hits(self, index: LogIndex, session_id: SessionId) -> Iterator[_Found]:
+        """The hits of a family, each message once: where it was written first."""
+        groups: dict[tuple[str, str], list[_Found]] = {}
+        for member in sorted(self._family(index, session_id), key=lambda one: _start(index.rows[one])):
+            for hit in self._session_hits(index, member):
+                key = (hit.message.head.kind, hit.match.text)
+                earlier = groups.setdefault(key, [])
+                original = _original(index, hit, earlier)
+                if original is None:
+                    earlier.append(hit)
+                elif _place(original.message.head) != _place(hit.message.head):
+                    original.copies += 1
+        for found in groups.values():
+            yield from found
+
+    # ------------------------------------------------------------------------------------------------ sessions
+
+    def _session_hits(self, index: LogIndex, session_id: SessionId) -> list[_Found]:
+        self._pulse()
+        row = index.rows[session_id]
+        if not self._wanted(row) or not self._may_hold(index.logs_of.get(session_id, ())):
+            return []
+        try:
+            return list(self._read(session_id))
+        except Interrupted:
+            raise
+        except (OSError, StorageError) as error:
+            self._proposal.incomplete = f"session {session_id} could not be read: {error}"
+            return []
+
+    def _wanted(self, row: SessionRow) -> bool:
+        asked = self._filters
+        return (
+            (asked.source is None or row.source == asked.source)
+            and (asked.exclude_source is None or row.source != asked.exclude_source)
+            and (asked.cwd is None or below(row.cwd, asked.cwd))
+            and (asked.channel is None or row.session_key == asked.channel)
+            and (asked.since is None or row.last_active_at is None or row.last_active_at >= asked.since)
+            and (asked.until is None or row.started_at is None or row.started_at <= asked.until)
+            and (asked.model is None or self._has_model(row, asked.model))
+        )
+
+    def _has_model(self, row: SessionRow, model: str) -> bool:
+        """A peek does not always tell the model."""
+        full = self._store.rows([row.id], conversation=False)
+        return any(model == one.model or model in one.models for one in full)
+
+    def _may_hold(self, logs: Sequence[LogFile]) -> bool:
+        """Whether the bytes of one of its logs can hold an answer."""
+        if not self._store.files or not logs or self._raw.everything:
+            return True
+        return self._raw.files_may_hold([log.path for log in logs], self._pulse)
+
+    def _read(self, session_id: SessionId) -> Iterator[_Found]:
+        transcript = self._store.transcript([session_id])
+        number = float(zlib.crc32(session_id.encode("utf-8", "surrogatepass")))
+        latest = -math.inf
+        place = 0
+        for batch in transcript.heads():
+            self._pulse()
+            times: dict[int, tuple[float, int]] = {}
+            for head in batch:
+                # Clocks go back; within a session the order is that of the log.
+                latest = max(latest, head.at) if head.at is not None else latest
+                times[id(head)] = (latest, place)
+                place += 1
+            wanted = [head for head in batch if self._shown(head)]
+            for message, match in self._matches(transcript, wanted):
+                at, position = times[id(message.head)]
+                yield _Found(message, match, (at, number, float(position)))
+
+    def _shown(self, head: MessageHead) -> bool:
+        asked = self._filters
+        if not asked.all_states and head.state not in SHOWN_STATES:
+            return False
+        if asked.since is not None and (head.at is None or head.at < asked.since):
+            return False
+        if asked.until is not None and (head.at is None or head.at > asked.until):
+            return False
+        return (asked.kind is None or head.kind == asked.kind) and (asked.role is None or head.role == asked.role)
+
+    def _matches(self, transcript: Transcript, heads: Sequence[MessageHead]) -> Iterator[tuple[Message, Match]]:
+        for start in range(0, len(heads), LOADED):
+            self._pulse()
+            some = heads[start : start + LOADED]
+            loaded = transcript.load(some)
+            messages = [
+                replace(_whole(transcript, message), head=head) for head, message in zip(some, loaded, strict=True)
+            ]
+            for entries in _by_id(messages):
+                found = [(message, match) for message in entries if (match := match_message(self._matcher, message))]
+                together = None if found else match_together(self._matcher, entries)
+                yield from [together] if together else found
+
+
+def _start(row: SessionRow) -> tuple[float, str]:
+    return (math.inf if row.started_at is None else row.started_at, row.id)
+
+
+def _place(head: MessageHead) -> tuple[object, ...]:
+    """Where an entry is stored; forks may point to their source's log instead of copying it."""
+    if head.path is None:
+        return (head.session_id, head.id, head.part)
+    return (head.path, head.line, head.offset, head.part)
+
+
+def _original(index: LogIndex, hit: _Found, earlier: Sequence[_Found]) -> _Found | None:
+    """The hit this one is a copy of."""
+    head = hit.message.head
+    if head.state != "inherited" and not earlier:
+        return None
+    ancestors = set(index.ancestors(head.session_id)) if head.session_id in index.rows else set()
+    for other in earlier:
+        theirs = other.message.head
+        if _place(theirs) == _place(head) or (theirs.id == head.id and theirs.part == head.part):
+            return other
+    # Only where no id tells: one text may have been said twice before it was copied.
+    for other in earlier:
+        theirs = other.message.head
+        if head.state == "inherited" and theirs.session_id in ancestors and theirs.session_id != head.session_id:
+            return other
+    return None
+
+
+def _by_id(messages: Sequence[Message]) -> Iterator[list[Message]]:
+    """The entries of one stored message together."""
+    group: list[Message] = []
+    for message in messages:
+        if group and group[0].head.id != message.head.id:
+            yield group
+            group = []
+        group.append(message)
+    if group:
+        yield group
+
+
+def _whole(transcript: Transcript, message: Message) -> Message:
+    """A message with its whole text, however long."""
+    if not message.cut:
+        return message
+    pieces: list[str] = []
+    start = 0
+    while start < MOST_SEARCHED and (piece := transcript.piece(message.head, start, PIECE)):
+        pieces.append(piece)
+        start += len(piece)
+    return replace(message, text=RawText("".join(pieces)))
