@@ -1,0 +1,178 @@
+"""The mirror Codex keeps of its rollouts: ``state_N.sqlite``, ``session_index.jsonl`` (facts/codex.md section 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from hermes_tui.model import SessionId
+from hermes_tui.storage.errors import Interrupted, StorageError, StoreBusy
+from hermes_tui.storage.jsonl import read_records
+from hermes_tui.storage.reading import Interrupts, read_only
+from hermes_tui.stores.codex.discovery import NAMES, STATE_NAME
+from hermes_tui.stores.codex.rollout import mapping, sane, string
+
+KNOWN_GENERATION: Final = 5
+"""The generation these columns were checked against (codex-cli 0.171.0)."""
+_COLUMNS: Final = (
+    "id", "rollout_path", "title", "name", "preview", "first_user_message", "source", "model_provider", "cwd", "model",
+    "git_branch", "created_at_ms", "created_at", "updated_at_ms", "updated_at", "archived", "agent_nickname",
+    "is_pinned", "tokens_used",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorRow:
+    """One thread as the mirror tells it."""
+
+    id: SessionId
+    path: str
+    title: str | None
+    name: str | None
+    preview: str | None
+    source: str | None
+    provider: str | None
+    cwd: str | None
+    model: str | None
+    branch: str | None
+    created: float | None
+    updated: float | None
+    archived: bool
+    nickname: str | None
+    pinned: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AgentMirror:
+    """What could be read of the mirror, and why it is not used as the list where it is not."""
+
+    path: str | None = None
+    generation: int | None = None
+    rows: Mapping[SessionId, MirrorRow] = field(default_factory=dict)
+    parents: Mapping[SessionId, SessionId] = field(default_factory=dict)
+    """A sub-agent's parent."""
+    fallback: str | None = None
+    """Why the list comes from a scan: missing, mid-backfill, broken, locked, unknown-schema."""
+    detail: str | None = None
+
+    @property
+    def usable(self) -> bool:
+        """Whether the list may come from it."""
+        return self.fallback is None
+
+
+def mirror_files(folders: Sequence[str]) -> list[tuple[int, str]]:
+    """Every ``state_N.sqlite``, highest generation first."""
+    found: dict[str, int] = {}
+    for folder in folders:
+        try:
+            names = [path.name for path in Path(folder).iterdir()]
+        except OSError:
+            continue  # the folder of the databases need not exist: the mirror is missing then
+        for name in names:
+            match = STATE_NAME.match(name)
+            if match is not None:
+                found.setdefault(f"{folder}/{name}", int(match[1]))
+    return sorted(((number, path) for path, number in found.items()), reverse=True)
+
+
+def read_mirror(folders: Sequence[str], interrupts: Interrupts) -> AgentMirror:
+    """Read the highest generation that can be read; never raises for a damaged one.
+
+    Raises:
+        Interrupted: somebody asked to stop.
+    """
+    first: AgentMirror | None = None
+    for generation, path in mirror_files(folders):
+        mirror = _read(path, generation, interrupts)
+        if mirror.usable:
+            return mirror
+        first = first or mirror
+    return first or AgentMirror(fallback="missing", detail="there is no state_N.sqlite")
+
+
+def _read(path: str, generation: int, interrupts: Interrupts) -> AgentMirror:
+    try:
+        with read_only(path, busy_ms=1000, interrupts=interrupts) as database:
+            columns = database.columns("threads")
+            if not {"id", "rollout_path"} <= columns:
+                return AgentMirror(path, generation, fallback="unknown-schema", detail="it has no table of threads")
+            wanted = [column for column in _COLUMNS if column in columns]
+            rows = database.rows(f"SELECT {', '.join(wanted)} FROM threads")
+            parents = _parents(database.columns("thread_spawn_edges"), database.rows)
+            status = _backfill(database.columns("backfill_state"), database.rows)
+    except Interrupted:
+        raise
+    except StoreBusy as error:
+        return AgentMirror(path, generation, fallback="locked", detail=error.detail)
+    except StorageError as error:
+        return AgentMirror(path, generation, fallback="broken", detail=error.detail)
+    threads = {row.id: row for values in rows if (row := _row(dict(zip(wanted, values, strict=True)))) is not None}
+    fallback = None if status in (None, "complete") else "mid-backfill"
+    detail = None if fallback is None else f"its backfill is {status}"
+    return AgentMirror(path, generation, threads, parents, fallback, detail)
+
+
+def _parents(columns: frozenset[str], rows: object) -> dict[SessionId, SessionId]:
+    if not {"parent_thread_id", "child_thread_id"} <= columns or not callable(rows):
+        return {}
+    found = rows("SELECT child_thread_id, parent_thread_id FROM thread_spawn_edges")
+    return {SessionId(child): SessionId(parent) for child, parent in found if child and parent}
+
+
+def _backfill(columns: frozenset[str], rows: object) -> str | None:
+    if "status" not in columns or not callable(rows):
+        return None
+    found = rows("SELECT status FROM backfill_state LIMIT 1")
+    return str(found[0][0]) if found else None
+
+
+def _row(values: Mapping[str, object]) -> MirrorRow | None:
+    thread, path = string(values.get("id")), string(values.get("rollout_path"))
+    if thread is None or path is None:
+        return None
+    return MirrorRow(
+        id=SessionId(thread),
+        path=path,
+        title=string(values.get("title")),
+        name=string(values.get("name")),
+        preview=string(values.get("preview")) or string(values.get("first_user_message")),
+        source=string(values.get("source")),
+        provider=string(values.get("model_provider")),
+        cwd=string(values.get("cwd")),
+        model=string(values.get("model")),
+        branch=string(values.get("git_branch")),
+        created=_time(values, "created_at"),
+        updated=_time(values, "updated_at"),
+        archived=bool(values.get("archived")),
+        nickname=string(values.get("agent_nickname")),
+        pinned=bool(values.get("is_pinned")),
+    )
+
+
+def _time(values: Mapping[str, object], column: str) -> float | None:
+    milliseconds = values.get(f"{column}_ms")
+    if isinstance(milliseconds, int | float) and milliseconds:
+        return sane(milliseconds / 1000)
+    return sane(values.get(column))
+
+
+def indexed_names(home: str) -> dict[SessionId, str]:
+    """Names of threads in ``session_index.jsonl``: the last line for an id wins."""
+    names: dict[SessionId, str] = {}
+    path = Path(home) / NAMES
+    if not path.is_file():
+        return names
+    try:
+        for record in read_records(path):
+            for value in (record.value,) if record.value is not None else record.rescued:
+                line = mapping(value)
+                thread = string(line.get("id"))
+                if thread is not None and "thread_name" in line:
+                    names[SessionId(thread)] = string(line.get("thread_name")) or ""
+    except OSError:
+        # Names are a convenience: without them titles come from the first prompts.
+        return names
+    return names

@@ -1,0 +1,83 @@
+"""Which counted entries the model still sees: compactions and rollbacks take some away (facts/codex.md section 9)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from hermes_tui.model import COUNTED_KINDS, MessageKind
+from hermes_tui.stores.codex.entries import TURN_ENDS, TURN_STARTS, Entry
+from hermes_tui.stores.codex.rollout import Line
+
+Link = tuple[str, str | None, MessageKind, Any]
+"""One entry: id, text key, kind, the link before it. Links are shared, so going back to an earlier turn is free."""
+
+
+class LiveEntries:
+    """Follows the entries of one file in order."""
+
+    def __init__(self) -> None:
+        self._newest: Link | None = None
+        self._turns: list[Link | None] = []
+        """What was live before each user turn."""
+        self._turn_start: Link | None = None
+        self._turn_counted = False
+        self._in_turn = False
+
+    def __iter__(self) -> Iterator[Link]:
+        """The entries, newest first."""
+        link = self._newest
+        while link is not None:
+            yield link
+            link = link[3]
+
+    def take(self, entry: Entry, key: str) -> tuple[int, int] | None:
+        """Take in an entry; of a compaction, how many it kept and dropped."""
+        if entry.kept is not None:
+            return self._compact(entry.kept)
+        if entry.kind == "prompt":
+            self._prompt()
+        if entry.kind in COUNTED_KINDS:
+            self._newest = (key, entry.text_key, entry.kind, self._newest)
+        return None
+
+    def look(self, line: Line) -> None:
+        """Take in what an event says of turns, after the entries of its line."""
+        if line.kind in TURN_STARTS:
+            self._turn_start, self._turn_counted, self._in_turn = self._newest, False, True
+        elif line.kind in TURN_ENDS:
+            self._in_turn = False
+        elif line.kind == "thread_rolled_back":
+            self._roll_back(line.payload.get("num_turns"))
+
+    def _prompt(self) -> None:
+        if not self._in_turn or not self._turn_counted:
+            self._turns.append(self._turn_start if self._in_turn else self._newest)
+            self._turn_counted = True
+
+    def _compact(self, kept_keys: frozenset[str]) -> tuple[int, int]:
+        before = list(self)
+        kept = [link for link in reversed(before) if link[0] in kept_keys or link[1] in kept_keys]
+        self._newest = None
+        for key, text, kind, _ in kept:
+            self._newest = (key, text, kind, self._newest)
+        return len(kept), len(before) - len(kept)
+
+    def _roll_back(self, turns: object) -> None:
+        for _ in range(min(turn_count(turns), len(self._turns))):
+            self._newest = self._turns.pop()
+
+    def dump(self) -> list[object]:
+        """The state as JSON values. Turns are forgotten: only old files have rollbacks, and those do not grow."""
+        return [link[:3] for link in reversed(list(self))]
+
+    def restore(self, state: list[Any]) -> None:
+        """Take up the state again."""
+        for key, text, kind in state:
+            self._newest = (key, text, kind, self._newest)
+        self._turn_start = self._newest
+
+
+def turn_count(turns: object) -> int:
+    """How many turns a rollback takes back."""
+    return max(turns, 0) if isinstance(turns, int) and not isinstance(turns, bool) else 1

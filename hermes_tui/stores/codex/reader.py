@@ -1,0 +1,121 @@
+"""What fold and transcript share: records in; entries, requests and ownership out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from hermes_tui.model import MessageKind
+from hermes_tui.storage.jsonl import Record
+from hermes_tui.stores.codex.entries import Assembler, Entry
+from hermes_tui.stores.codex.ledger import Ledger, Ownership
+from hermes_tui.stores.codex.oldest import first_values
+from hermes_tui.stores.codex.rollout import Line, Meta, line_of, read_meta, read_name
+
+FROM_MODEL: Final[frozenset[MessageKind]] = frozenset({"reply", "reasoning", "tool-call"})
+"""Kinds of entries a model's answer consists of."""
+_META_KEPT: Final = frozenset({"base_instructions", "instructions", "dynamic_tools"})
+"""Long parts of a meta that say nothing about the session."""
+
+
+def place_tag(path: str) -> str:
+    """What sets apart entries of different files of one thread: '' for its first, else the segment's uuid."""
+    name = read_name(path.rpartition("/")[2])
+    return "" if name.segment is None else f"{name.segment[-12:]}-"
+
+
+def entry_id(entry: Entry, tag: str) -> str:
+    """The item's own id where it has one; else its place."""
+    return entry.id if entry.id is not None and not entry.event else f"{tag}L{entry.line}"
+
+
+def names_thread(meta: Meta, name: str, *, first: bool) -> bool:
+    """Whether a meta names the file's thread: the first line does, later ones may be copies of the source's."""
+    return meta.id is not None and (first or meta.id == name)
+
+
+def is_giant(record: Record) -> bool:
+    """Whether a record was too long to load."""
+    return record.value is None and record.length > len(record.raw) > 0
+
+
+class LineReader:
+    """Takes the records of one file in order."""
+
+    def __init__(self, path: str, sink: Callable[[Entry], None]) -> None:
+        self.path = path
+        self.tag = place_tag(path)
+        self.meta: Meta | None = None
+        self.name = read_name(path.rpartition("/")[2]).thread_id
+        """The thread by its file's name."""
+        self.ledger = Ledger(path, self.name)
+        self.owner = Ownership(self.name)
+        self._lines = 0
+        self.assembler = Assembler(sink, self._said)
+        self._meta_line: Line | None = None
+
+    def feed(self, record: Record) -> Iterator[tuple[Line, bool]]:
+        """Take in a record: each whole line in it, and whether it is a copy; entries go to the sink."""
+        self._lines += 1
+        if is_giant(record):
+            self.assembler.feed_giant(record, copied=self.owner.copied)
+            return
+        for part, value in enumerate(first_values(record)):
+            line = line_of(value)
+            if line is not None:
+                yield line, self._line(line, record, part)
+
+    def _line(self, line: Line, record: Record, part: int) -> bool:
+        if line.type == "session_meta":
+            return self._session_meta(line)
+        copied = self.owner.look(line)
+        self.ledger.feed(line, record, copied=copied)
+        self.assembler.feed(line, record, copied=copied, part=part)
+        return copied
+
+    def _session_meta(self, line: Line) -> bool:
+        if self.meta is not None:
+            return True
+        meta = read_meta(line)
+        if not names_thread(meta, self.name, first=self._lines == 1):
+            # The file's own meta is lost and this is the source's: from here on lines are copies.
+            self.owner.foreign()
+            return True
+        self.begin(line)
+        return False
+
+    def begin(self, line: Line) -> None:
+        """Take a meta for the file's own."""
+        meta = read_meta(line)
+        self.meta, self._meta_line = meta, line
+        self.ledger.begin(meta)
+        self.owner.begin(meta)
+
+    def _said(self, entry: Entry) -> None:
+        if entry.copied:
+            return
+        if entry.kind in FROM_MODEL:
+            self.ledger.said(entry_id(entry, self.tag))
+        elif entry.kind == "prompt":
+            self.ledger.prompted()
+
+    def dump(self) -> dict[str, object]:
+        """The state as JSON values."""
+        line = self._meta_line
+        return {
+            "meta": None
+            if line is None
+            else [{k: v for k, v in line.payload.items() if k not in _META_KEPT}, line.stamp, line.enveloped],
+            "ledger": self.ledger.dump(),
+            "owner": self.owner.dump(),
+            "assembler": self.assembler.dump(),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take up the state again."""
+        if state["meta"] is not None:
+            payload, stamp, enveloped = state["meta"]
+            self.begin(Line("session_meta", payload, stamp, None, enveloped))
+        self.ledger = Ledger.restore(self.path, state["ledger"])
+        self.owner.restore(state["owner"])
+        self.assembler.restore(state["assembler"])

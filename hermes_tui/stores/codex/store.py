@@ -1,0 +1,532 @@
+"""One Codex home as a store: its own mirror first, the rollouts for the truth (facts/codex.md sections 1, 8)."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from hermes_tui.model import (
+    Finding,
+    Lineage,
+    LineageNode,
+    PowerCut,
+    Recovery,
+    ResumeCommand,
+    SessionId,
+    SessionRow,
+    StoreRef,
+    StoreStatus,
+)
+from hermes_tui.storage.jsonl import read_records
+from hermes_tui.storage.reading import Interrupts
+from hermes_tui.stores.codex import recovery
+from hermes_tui.stores.codex.agent_mirror import AgentMirror, MirrorRow, indexed_names, mirror_files, read_mirror
+from hermes_tui.stores.codex.discovery import LOCKS, NAMES, Found, held_locks, walk
+from hermes_tui.stores.codex.findings import agent_findings, stale_findings
+from hermes_tui.stores.codex.fold import CodexFold
+from hermes_tui.stores.codex.peek import forked_from, peek
+from hermes_tui.stores.codex.rollout import read_name, source_word
+from hermes_tui.stores.codex.spans import ThreadFiles, first_meta
+from hermes_tui.stores.codex.transcript import CodexTranscript
+from hermes_tui.stores.conversation import RUNNING_SECONDS
+from hermes_tui.stores.log_source import LogFile, LogSummary
+from hermes_tui.stores.logs import PEEKS_KEPT, LogIndex, LogStore, Peeked, with_requests
+from hermes_tui.stores.protocol import ChangeVerb, Transcript
+from hermes_tui.text import RawText
+
+BEHIND_SECONDS: Final = 2.0
+"""A rollout written to so long after its mirror row counts as newer: the row is written right after the line."""
+VARIABLE: Final = "CODEX_HOME"
+_VERBS: Final[Mapping[ChangeVerb, str]] = {"archive": "archive", "unarchive": "unarchive", "delete": "delete"}
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """What one look at mirror and folders gave."""
+
+    mirror: AgentMirror = field(default_factory=AgentMirror)
+    names: Mapping[SessionId, str] = field(default_factory=dict)
+    found: Found = field(default_factory=Found)
+    copies: tuple[str, ...] = ()
+    """Files of a thread that another file holds as well."""
+    missing: tuple[SessionId, ...] = ()
+    """Rows of the mirror whose file is gone."""
+    unlisted: tuple[SessionId, ...] = ()
+    """Threads with a file and without a row."""
+    behind: tuple[SessionId, ...] = ()
+    """Threads whose file is newer than their row."""
+    moved: int = 0
+    """Rows whose path does not fit, found by their file's name."""
+
+
+class CodexStore(LogStore):
+    """See :class:`hermes_tui.stores.protocol.Store`."""
+
+    def __init__(
+        self,
+        ref: StoreRef,
+        *,
+        databases: Sequence[str] = (),
+        default_home: bool = False,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        super().__init__(ref, clock=clock)
+        self._databases = tuple(databases) or (ref.path,)
+        self._default_home = default_home
+        self._interrupts = Interrupts()
+        self._codex_lock = threading.Lock()
+        self._picture = Picture()
+        self._forks: dict[LogFile, SessionId | None] = {}
+
+    # ------------------------------------------------------------------------------------------ what lies there
+
+    def logs(self) -> Sequence[LogFile]:
+        """Every rollout; see :func:`hermes_tui.stores.codex.discovery.walk`."""
+        found = walk(self.ref.path)
+        with self._codex_lock:
+            self._picture = replace(self._picture, found=found)
+        return found.logs
+
+    def peek(self, log: LogFile) -> SessionRow:
+        """See :meth:`LogStore.peek`."""
+        return peek(self.ref, log)
+
+    def fold(self, log: LogFile, state: bytes | None = None) -> CodexFold:
+        """See :meth:`LogStore.fold`."""
+        return CodexFold(self.ref, log, state)
+
+    def extra_stamp(self) -> object:
+        """The mirror's files and the names."""
+        paths = [f"{path}{end}" for _, path in mirror_files(self._databases) for end in ("", "-wal")]
+        paths += [f"{self.ref.path}/{NAMES}", f"{self.ref.path}/{LOCKS}"]
+        return tuple(_stamp(path) for path in paths)
+
+    # --------------------------------------------------------------------------------------------- reconciling
+
+    def peeks(self, logs: Sequence[LogFile]) -> Iterator[Peeked]:
+        """A row for each rollout: from the mirror where that knows it as it is now, else from head and tail."""
+        mirror = read_mirror(self._databases, self._interrupts)
+        names = {**indexed_names(self.ref.path)}
+        names.update({row.id: row.name for row in mirror.rows.values() if row.name is not None})
+        rows = mirror.rows if mirror.usable else {}
+        matched, moved = _matched(logs, rows)
+        behind: list[SessionId] = []
+        groups: dict[SessionId, list[tuple[LogFile, SessionRow]]] = {}
+        for log in logs:
+            row = self._first_look(log, matched.get(log.path), behind)
+            groups.setdefault(row.id, []).append((log, row))
+        copies: list[str] = []
+        peeked: list[Peeked] = []
+        for thread, group in groups.items():
+            kept = self._segments(group, rows.get(thread), copies)
+            peeked.extend((log, self._named(row, names, mirror)) for log, row in kept)
+        missing = [row for thread, row in rows.items() if thread not in groups]
+        peeked.extend((None, self._named(self._missing_row(row), names, mirror)) for row in missing)
+        with self._codex_lock:
+            self._picture = replace(
+                self._picture,
+                mirror=mirror,
+                names=names,
+                copies=tuple(copies),
+                missing=tuple(row.id for row in missing),
+                unlisted=tuple(thread for thread in groups if mirror.usable and thread not in rows),
+                behind=tuple(behind),
+                moved=moved,
+            )
+        yield from self._with_sources(peeked)
+
+    def _first_look(self, log: LogFile, row: MirrorRow | None, behind: list[SessionId]) -> SessionRow:
+        """The mirror's row when nothing was written since, else a peek that keeps what only the mirror knows."""
+        if row is None:
+            return self.peeked(log)
+        if row.updated is not None and log.mtime - row.updated <= BEHIND_SECONDS:
+            return self._mirror_row(row, log)
+        peeked = self.peeked(log)
+        if _is_behind(row, peeked):
+            behind.append(row.id)
+        return replace(peeked, origin="agent-mirror", pinned=row.pinned)
+
+    def _mirror_row(self, row: MirrorRow, log: LogFile | None) -> SessionRow:
+        source, delegated = source_word(row.source)
+        fork = None if log is None or delegated else self._fork_of(log)
+        archived = row.archived if log is None else log.archived
+        return SessionRow(
+            store=self.ref,
+            id=row.id,
+            root_id=row.id,
+            tip_id=row.id,
+            parent_id=fork,
+            lineage_kind="delegation" if delegated else "root" if fork is None else "fork",
+            title=_text(row.title),
+            preview=_text(row.preview),
+            source=source,
+            display_name=_text(row.nickname),
+            model=_text(row.model),
+            provider=_text(row.provider),
+            cwd=_text(row.cwd),
+            git_branch=_text(row.branch),
+            started_at=row.created,
+            last_active_at=row.updated,
+            archived=archived,
+            resumable=not archived,
+            origin="agent-mirror",
+            pinned=row.pinned,
+        )
+
+    def _fork_of(self, log: LogFile) -> SessionId | None:
+        """The thread this one was forked from, which the mirror does not tell."""
+        with self._codex_lock:
+            known = log in self._forks
+            found = self._forks.get(log)
+        if known:
+            return found
+        try:
+            source = forked_from(log.path)
+        except OSError:
+            source = None  # the row's own reading will say that the file cannot be read
+        found = None if source is None else SessionId(source)
+        with self._codex_lock:
+            self._forks[log] = found
+            while len(self._forks) > PEEKS_KEPT:
+                del self._forks[next(iter(self._forks))]
+        return found
+
+    def _missing_row(self, row: MirrorRow) -> SessionRow:
+        return replace(self._mirror_row(row, None), resumable=False, problems=1)
+
+    def _named(self, row: SessionRow, names: Mapping[SessionId, str], mirror: AgentMirror) -> SessionRow:
+        name = names.get(row.id)
+        parent = mirror.parents.get(row.id)
+        if parent is not None and row.parent_id is None:
+            row = replace(row, parent_id=parent, lineage_kind="delegation")
+        return replace(row, title=RawText(name)) if name else row
+
+    def _segments(
+        self, group: list[tuple[LogFile, SessionRow]], row: MirrorRow | None, copies: list[str]
+    ) -> list[tuple[LogFile, SessionRow]]:
+        """The files that make up one thread; of two that hold the same, the one the program would take."""
+        if len(group) == 1:
+            return group
+        reverts: list[LogFile] = []
+        plain: list[LogFile] = []
+        for log, _ in group:
+            (reverts if self._is_revert(log) else plain).append(log)
+        chosen = sorted(plain, key=lambda log: _preference(log, row), reverse=True)
+        copies.extend(log.path for log in chosen[1:])
+        kept = [*chosen[:1], *self._distinct(reverts, copies)]
+        return self._one_thread([(log, self.peeked(log)) for log in kept], row)
+
+    @staticmethod
+    def _one_thread(kept: list[tuple[LogFile, SessionRow]], row: MirrorRow | None) -> list[tuple[LogFile, SessionRow]]:
+        """Title and preview are the first segment's: a later one begins in the middle of the talk."""
+        kept.sort(key=lambda pair: (pair[1].started_at or 0.0, pair[0].path))
+        found = []
+        for number, (log, peeked) in enumerate(kept):
+            if row is not None:
+                peeked = replace(peeked, origin="agent-mirror")
+            if number:
+                peeked = replace(peeked, title=None, preview=None)
+            found.append((log, peeked))
+        return found
+
+    @staticmethod
+    def _is_revert(log: LogFile) -> bool:
+        if read_name(log.path.rpartition("/")[2]).segment is not None:
+            return True
+        try:
+            meta = first_meta(log.path)[0]
+        except OSError:
+            return False  # it cannot be read: the peek says so
+        return meta is not None and meta.is_revert
+
+    @staticmethod
+    def _distinct(reverts: Sequence[LogFile], copies: list[str]) -> Iterator[LogFile]:
+        seen: set[str] = set()
+        for log in sorted(reverts, key=lambda log: (log.archived, log.path)):
+            name = read_name(log.path.rpartition("/")[2]).segment or log.path
+            if name in seen:
+                copies.append(log.path)
+            else:
+                seen.add(name)
+                yield log
+
+    def _with_sources(self, peeked: Sequence[Peeked]) -> Iterator[Peeked]:
+        """Forks show the first prompt of the thread they came from (facts/codex.md section 8, preview)."""
+        by_id: dict[SessionId, SessionRow] = {}
+        for _, row in peeked:
+            by_id.setdefault(row.id, row)
+        for log, row in peeked:
+            yield log, self._with_parent(row, by_id)
+
+    def _with_parent(self, row: SessionRow, by_id: Mapping[SessionId, SessionRow]) -> SessionRow:
+        if row.lineage_kind != "fork" or row.parent_id is None:
+            return row
+        seen = {row.id}
+        source = by_id.get(row.parent_id)
+        while source is not None and source.lineage_kind == "fork" and source.parent_id and source.id not in seen:
+            seen.add(source.id)
+            source = by_id.get(source.parent_id, None)
+        return replace(row, preview=_prompt_of(source) or row.preview)
+
+    # ------------------------------------------------------------------------------------------------ whole rows
+
+    def own_requests(self, summaries: Iterable[tuple[LogFile, LogSummary]]) -> Iterator[tuple[LogFile, LogSummary]]:
+        """Each response once in a thread, whatever its files repeat (facts/codex.md section 5)."""
+        seen: dict[SessionId, set[str]] = {}
+        for log, summary in summaries:
+            known = seen.setdefault(summary.row.id, set())
+            fresh = tuple(r for r in summary.requests if r.request_id is None or r.request_id not in known)
+            known.update(r.request_id for r in summary.requests if r.request_id is not None)
+            yield log, summary if len(fresh) == len(summary.requests) else replace(summary, requests=fresh)
+
+    def complete(self, peeked: SessionRow, folded: SessionRow) -> SessionRow:
+        """The log wins, but names stand in the mirror alone, and a thread of several files begins with the first."""
+        row = super().complete(peeked, folded)
+        first = peeked if folded.parts > 1 else folded
+        name = self._now().names.get(peeked.id)
+        return replace(
+            row,
+            title=RawText(name) if name else first.title or peeked.title,
+            preview=first.preview or peeked.preview,
+            parent_id=folded.parent_id or peeked.parent_id,
+            lineage_kind=peeked.lineage_kind if folded.lineage_kind == "root" else folded.lineage_kind,
+            display_name=folded.display_name or peeked.display_name,
+            archived=peeked.archived and folded.archived if folded.parts > 1 else folded.archived,
+            resumable=folded.resumable,
+            origin="agent-mirror" if peeked.origin == "agent-mirror" else self.source.origin,
+            pinned=peeked.pinned,
+        )
+
+    def _row(self, peeked: SessionRow, summaries: Sequence[LogSummary], now: float) -> SessionRow:
+        row = super()._row(peeked, summaries, now)
+        if not summaries:
+            return row
+        if row.lineage_kind == "fork" and row.parent_id is not None:
+            row = replace(row, preview=self._source_prompt(row.parent_id) or row.preview)
+        if row.lineage_kind == "fork" or row.parts > 1:
+            row = self._over_files(row)
+        return row
+
+    def _source_prompt(self, thread: SessionId) -> RawText | None:
+        """The first prompt of the thread a fork came from, up to where that began."""
+        index = self.index()
+        found: RawText | None = None
+        for here in index.ancestors(thread):
+            logs = index.logs_of.get(here, ())
+            row = self.peeked(logs[0]) if logs else index.rows.get(here)
+            if row is None:
+                break
+            found = row.preview or found
+            if row.lineage_kind != "fork":
+                break
+        return found
+
+    def _over_files(self, row: SessionRow) -> SessionRow:
+        """What only all files of a thread tell: whether its history is whole, and which messages are live."""
+        files = self._files()
+        spans = files.spans(row.id)
+        if files.problems:
+            row = replace(row, resumable=False, problems=row.problems + len(files.problems))
+        if row.parts == 1:
+            return row
+        counts = CodexTranscript(row.id, spans, pulse=self.pulse()).live_counts()
+        return replace(row, message_count=sum(counts.values()), tool_call_count=counts.get("tool-call", 0))
+
+    def running(self, row: SessionRow, now: float) -> bool:
+        """A writer lock that a process holds, or a turn without an end and active within five minutes."""
+        if row.id in held_locks(self.ref.path):
+            return True
+        return row.running and row.last_active_at is not None and abs(now - row.last_active_at) < RUNNING_SECONDS
+
+    def _now(self) -> Picture:
+        with self._codex_lock:
+            return self._picture
+
+    def _files(self) -> ThreadFiles:
+        index = self.index()
+        return ThreadFiles(lambda thread: index.logs_of.get(thread, ()))
+
+    # ------------------------------------------------------------------------------------------------ questions
+
+    def status(self) -> StoreStatus:
+        """See :meth:`Store.status`: the list comes from the agent's mirror where that can be used."""
+        status = super().status()
+        if status.state == "unreadable":
+            return status
+        picture = self._now()
+        fallback = picture.mirror.fallback
+        if fallback is not None:
+            return replace(status, lag=None, fallbacks=((fallback, 1),))
+        return replace(status, origin="agent-mirror", lag=len(picture.unlisted))
+
+    def own_findings(self, index: LogIndex) -> Sequence[Finding]:
+        """See :meth:`LogStore.own_findings`."""
+        del index
+        return agent_findings(self._now())
+
+    def findings(self) -> Sequence[Finding]:
+        """See :meth:`Store.findings`; also what the mirror says that the rollouts deny."""
+        found = list(super().findings())
+        mirror = self._now().mirror
+        if mirror.usable:
+            found.extend(stale_findings(mirror, self.index(), self.peeked))
+        return tuple(found)
+
+    def resolve(self, prefix: str) -> Sequence[SessionId]:
+        """See :meth:`Store.resolve`; the uuid of a segment means its thread."""
+        found = super().resolve(prefix)
+        if found:
+            return found
+        wanted = prefix.lower()
+        index = self.index()
+        threads = {
+            index.session_of[log.path]
+            for log in index.logs
+            if (read_name(log.path.rpartition("/")[2]).segment or "").startswith(wanted or "-")
+        }
+        return sorted(threads) or super().resolve(wanted)
+
+    def lineage(self, session_id: SessionId) -> Lineage:
+        """See :meth:`Store.lineage`; a segment made by a revert is a node below its thread."""
+        index = self.index()
+        tree = index.tree(session_id)
+        folded = self.folded(index, tree)
+        nodes: list[LineageNode] = []
+        for here in tree:
+            row, summaries = folded[here]
+            nodes.append(self._node(index, here, row, summaries))
+            nodes.extend(self._reverts(index, here))
+        return Lineage(session_id, tree[0], self.chain(session_id), tuple(nodes))
+
+    def _reverts(self, index: LogIndex, thread: SessionId) -> Iterator[LineageNode]:
+        logs = index.logs_of.get(thread, ())
+        for log, summary in self.summaries(logs[1:]):
+            segment = SessionId(read_name(log.path.rpartition("/")[2]).segment or log.path.rpartition("/")[2])
+            row = replace(with_requests(summary), id=segment, parent_id=thread, lineage_kind="revert")
+            yield LineageNode(segment, thread, "revert", row, summary.compactions)
+
+    def transcript(self, ids: Sequence[SessionId]) -> Transcript:
+        """See :meth:`Store.transcript`."""
+        files = self._files()
+        spans = [span for thread in dict.fromkeys(ids) for span in files.spans(thread)]
+        return CodexTranscript(
+            ids[-1] if ids else SessionId(""), list(dict.fromkeys(spans)), files.problems, self.pulse()
+        )
+
+    def recovery(self, session_id: SessionId, cut: PowerCut | None = None) -> Recovery:
+        """See :meth:`Store.recovery`; from the rollouts alone.
+
+        Raises:
+            KeyError: there is no such thread.
+            OSError: a rollout cannot be read.
+        """
+        files = self._files()
+        spans = files.live(session_id)
+        rebuilt = recovery.rebuild(spans, cut)
+        base = rebuilt.base
+        missing = tuple(recovery.ignored_of(problem) for problem in files.problems)
+        return Recovery(
+            session_id=session_id,
+            base_kind="start" if base is None else "compaction",
+            base_at=None if base is None else base.line.at,
+            base_path=None if base is None else base.span.path,
+            base_line=None if base is None else base.record.line,
+            messages=recovery.messages(rebuilt, session_id),
+            baseline=rebuilt.baseline,
+            window=rebuilt.window,
+            reinjects_context=rebuilt.baseline is None,
+            ignored=(*missing, *rebuilt.ignored),
+            row=self._row_after(session_id, spans[-1].path if spans else None, cut),
+        )
+
+    def _row_after(self, session_id: SessionId, head: str | None, cut: PowerCut | None) -> SessionRow:
+        """The list row as it would be after a power cut in the newest file."""
+        index = self.index()
+        if cut is None or head is None:
+            return self.rows([session_id])[0] if session_id in index.rows else index.rows[session_id]
+        summaries: list[LogSummary] = []
+        for log in index.logs_of[session_id]:
+            if log.path == head:
+                summaries.append(self._cut_summary(log, cut))
+            else:
+                summaries.extend(summary for _, summary in self.summaries([log]))
+        return self._row(index.rows[session_id], summaries, self.clock())
+
+    def _cut_summary(self, log: LogFile, cut: PowerCut) -> LogSummary:
+        fold = self.fold(log)
+        for record in read_records(log.path, end=recovery.cut_offset(log.path, cut)):
+            fold.feed_safely(record)
+        return fold.summary()
+
+    # ------------------------------------------------------------------------------------------------- commands
+
+    def resume_command(self, row: SessionRow) -> ResumeCommand:
+        """``codex resume ID`` in the thread's folder (facts/codex.md section 10)."""
+        environment = () if self._default_home else ((VARIABLE, self.ref.path),)
+        return ResumeCommand(("codex", "resume", row.id), row.cwd, environment)
+
+    def change_command(self, verb: ChangeVerb, session_id: SessionId, title: str | None = None) -> str | None:
+        """See :meth:`Store.change_command`; a thread is renamed inside the program only."""
+        del title
+        command = _VERBS.get(verb)
+        if command is None:
+            return None
+        home = "" if self._default_home else f"{VARIABLE}={shlex.quote(self.ref.path)} "
+        return f"{home}codex {command} {shlex.quote(session_id)}"
+
+    def interrupt(self) -> None:
+        """See :meth:`Store.interrupt`."""
+        super().interrupt()
+        self._interrupts.interrupt()
+
+
+def _is_behind(row: MirrorRow, peeked: SessionRow) -> bool:
+    """Whether the rollout holds lines written after the mirror's row."""
+    if peeked.last_active_at is None or row.updated is None:
+        return False
+    return peeked.last_active_at - row.updated > BEHIND_SECONDS
+
+
+def _text(value: str | None) -> RawText | None:
+    return RawText(value) if value else None
+
+
+def _prompt_of(row: SessionRow | None) -> RawText | None:
+    return None if row is None else row.preview
+
+
+def _stamp(path: str) -> tuple[int, int, int] | None:
+    try:
+        stat = os.stat(path)  # noqa: PTH116
+    except OSError:
+        return None  # not there: that too is a state
+    return stat.st_ino, stat.st_size, stat.st_mtime_ns
+
+
+def _preference(log: LogFile, row: MirrorRow | None) -> tuple[bool, str, bool, int]:
+    """Of two files of one thread the program takes the mirror's, else the newest by name (facts/codex.md section 7)."""
+    name = log.path.rpartition("/")[2]
+    known = row is not None and row.path.rpartition("/")[2] == name and row.archived == log.archived
+    return (known, name.removesuffix(".zst"), not log.archived, log.size)
+
+
+def _matched(logs: Sequence[LogFile], rows: Mapping[SessionId, MirrorRow]) -> tuple[dict[str, MirrorRow], int]:
+    """The mirror's row of each rollout: by path, else by file name, for a home may have been copied elsewhere."""
+    by_path = {row.path: row for row in rows.values()}
+    by_name = {row.path.replace("\\", "/").rpartition("/")[2]: row for row in rows.values()}
+    found: dict[str, MirrorRow] = {}
+    moved = 0
+    for log in logs:
+        plain = log.path.removesuffix(".zst")
+        row = by_path.get(log.path) or by_path.get(plain)
+        if row is None:
+            row = by_name.get(plain.rpartition("/")[2])
+            moved += row is not None
+        if row is not None:
+            found[log.path] = row
+    return found, moved
