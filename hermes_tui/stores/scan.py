@@ -11,7 +11,7 @@ import heapq
 import math
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Final, Literal, Protocol
 
 from hermes_tui.model import SHOWN_STATES, Message, MessageHead, SessionId, SessionRow
@@ -81,13 +81,6 @@ class _Found:
     copies: int = 1
 
 
-@dataclass(slots=True)
-class _Session:
-    """A session whose hits are known."""
-
-    hits: list[_Found] = field(default_factory=list)
-
-
 class _Scan:
     """One search over one store of logs."""
 
@@ -150,26 +143,33 @@ class _Scan:
         return index.tree(session_id)
 
     def _family_hits(self, index: LogIndex, session_id: SessionId) -> Iterator[_Found]:
-        """The hits of a family, each message once: where it was written first."""
-        groups: dict[tuple[str, str], list[_Found]] = {}
+        """The hits of a family, each message once: where it was written first, of the places the filters allow."""
+        groups: dict[tuple[str, str], list[list[_Found]]] = {}
         for member in sorted(self._family(index, session_id), key=lambda one: _start(index.rows[one])):
             for hit in self._session_hits(index, member):
-                key = (hit.message.head.kind, hit.match.text)
-                earlier = groups.setdefault(key, [])
-                original = _original(index, hit, earlier)
-                if original is None:
-                    earlier.append(hit)
-                elif _place(original.message.head) != _place(hit.message.head):
-                    original.copies += 1
-        for found in groups.values():
-            yield from found
+                same_text = groups.setdefault((hit.message.head.kind, hit.match.text), [])
+                stored = _stored(index, hit, same_text)
+                if stored is None:
+                    same_text.append([hit])
+                else:
+                    stored.append(hit)
+        for stored in (one for same_text in groups.values() for one in same_text):
+            first = next((hit for hit in stored if self._shown(hit.message.head) and self._allows(index, hit)), None)
+            if first is not None:
+                first.copies = len({_place(hit.message.head) for hit in stored})
+                yield first
+
+    def _allows(self, index: LogIndex, hit: _Found) -> bool:
+        row = index.rows.get(hit.message.head.session_id)
+        return row is None or self._wanted(row)
 
     # ------------------------------------------------------------------------------------------------ sessions
 
     def _session_hits(self, index: LogIndex, session_id: SessionId) -> list[_Found]:
         self._pulse()
         row = index.rows[session_id]
-        if not self._wanted(row) or not self._may_hold(index.logs_of.get(session_id, ())):
+        alone = row.parent_id is None and session_id not in index.children
+        if (alone and not self._wanted(row)) or not self._may_hold(index.logs_of.get(session_id, ())):
             return []
         try:
             return list(self._read(session_id))
@@ -205,7 +205,7 @@ class _Scan:
     def _read(self, session_id: SessionId) -> Iterator[_Found]:
         transcript = self._store.transcript([session_id])
         number = float(zlib.crc32(session_id.encode("utf-8", "surrogatepass")))
-        latest = -math.inf
+        latest = 0.0
         place = 0
         for batch in transcript.heads():
             self._pulse()
@@ -215,7 +215,8 @@ class _Scan:
                 latest = max(latest, head.at) if head.at is not None else latest
                 times[id(head)] = (latest, place)
                 place += 1
-            wanted = [head for head in batch if self._shown(head)]
+            # States and times are tested later: a copy counts even where it is not shown.
+            wanted = [head for head in batch if self._of_kind(head)]
             for message, match in self._matches(transcript, wanted):
                 at, position = times[id(message.head)]
                 yield _Found(message, match, (at, number, float(position)))
@@ -226,8 +227,10 @@ class _Scan:
             return False
         if asked.since is not None and (head.at is None or head.at < asked.since):
             return False
-        if asked.until is not None and (head.at is None or head.at > asked.until):
-            return False
+        return asked.until is None or (head.at is not None and head.at <= asked.until)
+
+    def _of_kind(self, head: MessageHead) -> bool:
+        asked = self._filters
         return (asked.kind is None or head.kind == asked.kind) and (asked.role is None or head.role == asked.role)
 
     def _matches(self, transcript: Transcript, heads: Sequence[MessageHead]) -> Iterator[tuple[Message, Match]]:
@@ -255,21 +258,20 @@ def _place(head: MessageHead) -> tuple[object, ...]:
     return (head.path, head.line, head.offset, head.part)
 
 
-def _original(index: LogIndex, hit: _Found, earlier: Sequence[_Found]) -> _Found | None:
-    """The hit this one is a copy of."""
+def _stored(index: LogIndex, hit: _Found, same_text: Sequence[list[_Found]]) -> list[_Found] | None:
+    """The places of the message a hit stores again; ``None``: it is a message of its own."""
     head = hit.message.head
-    if head.state != "inherited" and not earlier:
+    for places in same_text:
+        if any((one.message.head.id, one.message.head.part) == (head.id, head.part) for one in places):
+            return places
+    if head.state != "inherited":
         return None
-    ancestors = set(index.ancestors(head.session_id)) if head.session_id in index.rows else set()
-    for other in earlier:
-        theirs = other.message.head
-        if _place(theirs) == _place(head) or (theirs.id == head.id and theirs.part == head.part):
-            return other
     # Only where no id tells: one text may have been said twice before it was copied.
-    for other in earlier:
-        theirs = other.message.head
-        if head.state == "inherited" and theirs.session_id in ancestors and theirs.session_id != head.session_id:
-            return other
+    ancestors = set(index.ancestors(head.session_id)) - {head.session_id}
+    for places in same_text:
+        sessions = {one.message.head.session_id for one in places}
+        if sessions & ancestors and head.session_id not in sessions:
+            return places
     return None
 
 
