@@ -145,7 +145,7 @@ class _Scan:
     def _family_hits(self, index: LogIndex, session_id: SessionId) -> Iterator[_Found]:
         """The hits of a family, each message once: where it was written first, of the places the filters allow."""
         groups: dict[tuple[str, str], list[list[_Found]]] = {}
-        for member in sorted(self._family(index, session_id), key=lambda one: _start(index.rows[one])):
+        for member in sorted(self._family(index, session_id), key=lambda one: _age(index, one)):
             for hit in self._session_hits(index, member):
                 same_text = groups.setdefault((hit.message.head.kind, hit.match.text), [])
                 stored = _stored(index, hit, same_text)
@@ -247,8 +247,10 @@ class _Scan:
                 yield from [together] if together else found
 
 
-def _start(row: SessionRow) -> tuple[float, str]:
-    return (math.inf if row.started_at is None else row.started_at, row.id)
+def _age(index: LogIndex, session_id: SessionId) -> tuple[int, float, str]:
+    """Smaller is earlier; parents come first, for a branch can claim the time of what it copied."""
+    started = index.rows[session_id].started_at
+    return len(index.ancestors(session_id)), math.inf if started is None else started, session_id
 
 
 def _place(head: MessageHead) -> tuple[object, ...]:
