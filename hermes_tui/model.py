@@ -415,6 +415,8 @@ class UsageReport:
     """Distinct sessions by key."""
     distinct: int | None = None
     """Distinct sessions in all; ``None`` where the store did not count them (keys may share sessions)."""
+    apart: tuple[UsageSum, ...] = ()
+    """Billed calls that the agent's own totals leave out (DSH's compactions), by key; in no sum above."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
                 "rows": [shapes.cost_row(row) for row in report.rows],
                 "totals": shapes.cost_totals(report.totals),
                 "time_zone": report.zone_name,
+                "apart": [shapes.cost_row(row) for row in report.apart],
             }
         )
     else:
@@ -60,6 +61,8 @@ def _print(report: CostReport, by: str, context: Context) -> None:
     for row in report.rows:
         _add(made, clean_line(row.key) if row.key else literal("(none)"), row)
     _add(made, literal("total"), report.totals)
+    for row in report.apart:
+        _add(made, clean_line(f"not in the total: {row.key or '(none)'}"), row)
     context.print(made)
     parts = [f"{status} {'?' if usd is None else tables.amount(usd)}" for status, usd in report.totals.parts]
     context.print(tables.line(literal(" · ".join([*parts, f"local days: {clean_line(report.zone_name)}"]))))

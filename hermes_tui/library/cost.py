@@ -45,6 +45,8 @@ class CostReport:
     """The dearest first, then the most tokens; by day: the newest first."""
     totals: CostRow
     zone_name: str
+    apart: tuple[CostRow, ...] = ()
+    """Billed calls that an agent's own totals leave out, by the same key; in no row and no total above."""
     failures: tuple[StoreFailure, ...] = ()
 
 
@@ -103,14 +105,19 @@ def cost_report(
         answers, failures = library.ask(lambda store: usage_in(store, folder, asked, since, until, chosen))
     sums: dict[tuple[str, RawText | None], _Sum] = {}
     totals = _Sum()
+    apart: dict[tuple[str, RawText | None], _Sum] = {}
     for store, report in answers:
         _add_store(sums, totals, report, grouping, store.ref, library.prices)
+        for part in report.apart:
+            place = _place(part.key, grouping, store.ref)
+            apart.setdefault(place, _Sum()).add(part.spend, library.prices.priced(part.spend))
     distinct = [distinct_sessions(report, asked) for _, report in answers]
     rows = [replace(one.row(key), store=name or None) for (name, key), one in sums.items()]
     return CostReport(
         rows=tuple(sorted(rows, key=_by_day if grouping == "day" else _by_cost)),
         totals=replace(totals.row(None), sessions=None if None in distinct else sum(one or 0 for one in distinct)),
         zone_name=zone_name or str(zone),
+        apart=tuple(replace(one.row(key), sessions=None) for (_, key), one in apart.items()),
         failures=tuple(failures),
     )
 

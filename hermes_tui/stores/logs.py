@@ -422,15 +422,15 @@ class LogStore(ABC):
         return LineageNode(session_id, row.parent_id, row.lineage_kind, row, compactions, tuple(findings))
 
     def usage(self, grouping: CostGrouping, since: float | None, until: float | None, zone: tzinfo) -> UsageReport:
-        """See :meth:`Store.usage`; what an agent's own totals leave out is shown by task only."""
+        """See :meth:`Store.usage`; what an agent's own totals leave out stands apart, so that all groupings agree."""
         index = self.index()
         ledger = UsageLedger(grouping, since, until, zone)
+        apart = UsageLedger(grouping, since, until, zone)
         for log, summary in self.summaries(index.logs):
             row = self.complete(index.rows[index.session_of[log.path]], summary.row)
             ledger.add(row, summary.requests)
-            if grouping == "task":
-                ledger.add(row, summary.apart)
-        return ledger.report()
+            apart.add(row, summary.apart)
+        return replace(ledger.report(), apart=apart.report().sums)
 
     def requests(self, ids: Sequence[SessionId] | None, since: float | None = None) -> Iterator[Request]:
         """See :meth:`Store.requests`."""

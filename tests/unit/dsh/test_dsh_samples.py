@@ -98,13 +98,14 @@ def test_ledger_adds_up_to_the_store(home: str, grouping: CostGrouping) -> None:
     assert without_reasoning(total) == usage_of(ANSWERS[home]["total"])
 
 
-def test_compaction_calls_are_told_apart_by_task_only() -> None:
+def test_compaction_calls_stand_apart_from_the_sums() -> None:
     report = store_with("dot-dsh").usage("task", None, None, timezone.utc)
-    by_task = {part.key: part.spend for part in report.sums}
+    (apart,) = report.apart
     answer = next(s for s in ANSWERS["dot-dsh"]["sessions"] if s["compactions"])
-    assert by_task["compaction"].usage == usage_of(answer["compaction_usage"])
-    assert by_task["compaction"].requests == len(answer["compactions"])
-    assert by_task[""].usage == usage_of(ANSWERS["dot-dsh"]["total"])
+    assert apart.key == "compaction"
+    assert apart.spend.usage == usage_of(answer["compaction_usage"])
+    assert apart.spend.requests == len(answer["compactions"])
+    assert [(part.key, part.spend.usage) for part in report.sums] == [("", usage_of(ANSWERS["dot-dsh"]["total"]))]
 
 
 def test_list_leaves_sub_agents_out_and_counts_them() -> None:
