@@ -121,7 +121,9 @@ class DemoSession:
         if first:
             self._context()
             config = {"provider": PROVIDER, "model": self.model, "maxTokens": 256_000, "reasoningEffort": "high"}
-            tools = [{"name": name, "description": name, "parameters": {}} for name in ("bash", "edit", "read", "task")]
+            tools: list[dict[str, Any]] = [
+                {"name": name, "description": name, "parameters": {}} for name in ("bash", "edit", "read", "task")
+            ]
             self.event("request/header", {"header": {"config": config, "tools": tools}, "reason": "initial"})
             route = {"provider": PROVIDER, "model": self.model, "contextWindow": 131_072}
             self.event("request/context", route)

@@ -143,7 +143,7 @@ class EventFold:
     def _forget_inherited(self, below: int) -> None:
         state = self.state
         state.inherited, state.cut = below, True
-        state.requests, state.apart, state.compactions, state.models, state.calls = [], [], [], [], []
+        state.requests, state.apart, state.compactions, state.models, state.calls = [], [], [], [], {}
         state.weights.clear()
         state.queued.clear()
         state.prompts, state.preview, state.chunk_usage = 0, None, None
@@ -282,12 +282,16 @@ class EventFold:
         self._requested(event, usage, None, None, None)
 
     def _tool_call(self, event: Event) -> None:
-        self._called(event.data.get("callId"), event)
+        if self._called(event.data.get("callId"), event):
+            # No reply shows it: the call is an entry of its own.
+            self.state.weights[event.seq] = 1
 
-    def _called(self, call_id: object, event: Event) -> None:
+    def _called(self, call_id: object, event: Event) -> bool:
+        """Note a tool call; whether it was not known before."""
         name = text_of(call_id) or f"seq-{event.seq}"
-        if name not in self.state.calls:
-            self.state.calls.append(name)
+        known = name in self.state.calls
+        self.state.calls[name] = None
+        return not known
 
     def _requested(
         self, event: Event, usage: object, model: str | None, provider: str | None, message_id: str | None

@@ -46,7 +46,7 @@ class DshState:
     provider: str | None = None
     window: int | None = None
     models: list[str] = field(default_factory=list)
-    calls: list[str] = field(default_factory=list)
+    calls: dict[str, None] = field(default_factory=dict)
     """Own tool calls by id."""
     queued: dict[str, str] = field(default_factory=dict)
     """Prompts in the inbox that no message carries yet, by id."""

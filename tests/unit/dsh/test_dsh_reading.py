@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC
 from pathlib import Path
 
 from hermes_tui.model import ListQuery, SessionId, Usage
@@ -84,10 +85,9 @@ def test_resume_marker_without_inherited_cuts_nothing(tmp_path: Path) -> None:
 
 
 def test_store_total_counts_each_request_once(tmp_path: Path) -> None:
-    from datetime import timezone
 
     forked(tmp_path)
-    report = opened(tmp_path).usage("model", None, None, timezone.utc)
+    report = opened(tmp_path).usage("model", None, None, UTC)
     assert [part.spend.usage for part in report.sums] == [Usage(11, 44, 33, 22)]
     assert report.sessions == {"deepseek-flash": 2}
 

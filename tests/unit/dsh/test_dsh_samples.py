@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import timezone
+from datetime import UTC
 from pathlib import Path
 from typing import Any
 
@@ -93,13 +93,13 @@ def test_compactions(home: str, answer: dict[str, Any]) -> None:
 @pytest.mark.parametrize("home", ANSWERS)
 @pytest.mark.parametrize("grouping", ["model", "day", "session", "cwd", "provider", "source"])
 def test_ledger_adds_up_to_the_store(home: str, grouping: CostGrouping) -> None:
-    report = store_with(home).usage(grouping, None, None, timezone.utc)
+    report = store_with(home).usage(grouping, None, None, UTC)
     total = sum((part.spend.usage for part in report.sums), Usage())
     assert without_reasoning(total) == usage_of(ANSWERS[home]["total"])
 
 
 def test_compaction_calls_stand_apart_from_the_sums() -> None:
-    report = store_with("dot-dsh").usage("task", None, None, timezone.utc)
+    report = store_with("dot-dsh").usage("task", None, None, UTC)
     (apart,) = report.apart
     answer = next(s for s in ANSWERS["dot-dsh"]["sessions"] if s["compactions"])
     assert apart.key == "compaction"
