@@ -104,16 +104,11 @@ TYPES = st.sampled_from(
     ]
 )  # fmt: skip
 BLOCKS = st.lists(st.dictionaries(st.sampled_from(["type", "text", "id"]), VALUES, max_size=3), max_size=2)
-DATA = st.fixed_dictionaries(
-    {},
-    optional={
-        name: VALUES | BLOCKS
-        for name in (
-            "message", "content", "source", "usage", "title", "header", "inserted", "chunk", "stream", "reason", "turn",
-            "dt", "inherited", "compactionId", "callId", "failure",
-        )
-    },
-)  # fmt: skip
+FIELDS = (
+    "message content source usage title header inserted chunk stream reason turn dt inherited compactionId callId"
+    " failure"
+).split()
+DATA = st.fixed_dictionaries({}, optional=dict.fromkeys(FIELDS, VALUES | BLOCKS))
 EVENTS = st.lists(
     st.tuples(TYPES, DATA, st.sampled_from(["append", None, {"op": "replace", "startSeq": 0, "endSeq": 1}, 7])),
     max_size=8,
