@@ -91,7 +91,8 @@ class ToyStore(LogStore):
         said.pop("model", None)
         return SessionRow(
             store=self.ref, id=name, root_id=name, tip_id=name, message_count=len(lines),
-            started_at=said.pop("started_at", min(times, default=None)), last_active_at=max(times, default=None), **said,
+            started_at=said.pop("started_at", min(times, default=None)),
+            last_active_at=max(times, default=None), **said,
         )  # fmt: skip
 
     def peek(self, log: LogFile) -> SessionRow:
