@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -246,11 +247,9 @@ def _places(desk: Desk) -> dict[str, Callable[[], Screen[None]]]:
 
 def run(options: SourceOptions, open_id: str | None = None) -> None:
     """Start the browser; with an id, in that conversation."""
-    HermesTui(options, open_id, ascii_only=_ascii_wanted()).run()
+    HermesTui(options, open_id, ascii_only=_ascii_wanted(os.environ)).run()
 
 
-def _ascii_wanted() -> bool:
-    """Without UTF-8 our signs would be lost (facts/textual.md, section 6)."""
-    import sys
-
-    return "utf" not in (sys.stdout.encoding or "").lower()
+def _ascii_wanted(environ: Mapping[str, str]) -> bool:
+    """By option, or because without UTF-8 our signs would be lost (facts/textual.md, section 6)."""
+    return bool(environ.get("HERMES_TUI_ASCII")) or "utf" not in (sys.stdout.encoding or "").lower()

@@ -9,6 +9,7 @@ from textual.message import Message
 
 if TYPE_CHECKING:
     from hermes_tui.library.sources import Found, Library
+    from hermes_tui.tui.views.blocks import Finder
 
 
 @dataclass
@@ -38,7 +39,11 @@ class ShowTranscript(Message):
     message_id: str | None = None
     """Land on this message."""
     query: str = ""
-    """Mark what matches this; raw."""
+    """What was searched for; raw."""
+    find: Finder | None = None
+    """Marks what matched there."""
+    part: int | None = None
+    """Which part of that message; ``None``: the first."""
     conversation: bool = True
     """Its whole conversation, or that session alone."""
 

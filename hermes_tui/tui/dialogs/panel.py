@@ -12,16 +12,11 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 
 from hermes_tui.text import clean, literal
-from hermes_tui.tui.cells import wrap
+from hermes_tui.tui.dialogs.base import paragraph
 from hermes_tui.tui.explain import explain
 from hermes_tui.tui.inks import Line
 from hermes_tui.tui.stylesheets import sheet
 from hermes_tui.tui.widgets.lines import StillLines
-
-
-def paragraph(text: str, width: int, ink: str = "") -> list[Line]:
-    """Clean text broken to a width."""
-    return [((text[start:end], ink),) for start, end in wrap(text, width)]
 
 
 class ErrorPanel(ModalScreen[None]):

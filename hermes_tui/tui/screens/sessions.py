@@ -25,7 +25,7 @@ from hermes_tui.tui.cells import width_of
 from hermes_tui.tui.commands import bindings_for
 from hermes_tui.tui.desk import Desk
 from hermes_tui.tui.inks import Line, Run, spread
-from hermes_tui.tui.messages import ShowPlace, ShowTranscript, StoresChanged
+from hermes_tui.tui.messages import LibraryOpened, ShowPlace, ShowTranscript, StoresChanged
 from hermes_tui.tui.screens.place import Place
 from hermes_tui.tui.stylesheets import sheet
 from hermes_tui.tui.views.facets import ORDERS, Facets, left_out_text, origins_text, summary
@@ -345,7 +345,9 @@ class SessionsScreen(Place):
             return
         listing = self._listing
         dot = f" {self.desk.glyphs.middot} "
-        origins = origins_text([(status.origin or status.state, status.lag) for status in listing.stores])
+        origins = origins_text(
+            [(status.origin, status.lag) for status in listing.stores if status.origin is not None and status.sessions]
+        )
         runs: list[Run] = [
             ("from: ", "muted"),
             (origins, ""),
@@ -416,6 +418,46 @@ class SessionsScreen(Place):
     def _narrowed_by_hand(self, facets: Facets | None) -> None:
         if facets is not None and facets != self.facets:
             self.narrow(facets)
+
+    # What changes something, or leaves the program.
+
+    def chosen(self) -> list[Found]:
+        """The selected conversations, else the one under the cursor."""
+        rows = self.rows
+        if rows.picked:
+            return [found_at(entry) for entry in rows.entries if key_of(entry) in rows.picked]
+        return [found_at(rows.entry)] if rows.entry is not None else []
+
+    def action_resume(self) -> None:
+        from hermes_tui.tui.dialogs.resume import ResumeDialog
+
+        if (entry := self.rows.entry) is not None:
+            self.app.push_screen(ResumeDialog(found_at(entry)))
+
+    def action_export(self) -> None:
+        from hermes_tui.tui.dialogs.export import ExportDialog
+
+        if founds := self.chosen():
+            self.app.push_screen(ExportDialog(founds))
+
+    def action_demo(self) -> None:
+        library = self.desk.library
+        if library is None or library.stores:
+            self.toast("There are stores already: `hermes-tui demo DIR` writes examples elsewhere.")
+            return
+        self.rows.say(("Writing example conversations.", "muted"))
+        self._write_demo(library)
+
+    @work(thread=True, exclusive=True, group="demo", exit_on_error=False, description="Writing the examples")
+    def _write_demo(self, library: Library) -> None:
+        from hermes_tui.library.demo import write_demo
+        from hermes_tui.library.sources import SourceOptions, open_library
+        from hermes_tui.locations import private_folder
+
+        folder = private_folder(library.locations.cache) / "demo"
+        if not folder.exists():
+            write_demo(folder, self.desk.clock())
+        self.app.post_message(LibraryOpened(open_library(SourceOptions(paths=(str(folder),)))))
 
     def step_back(self) -> bool:
         """Leave the filter line, then empty it, then drop the selection, then the facets."""

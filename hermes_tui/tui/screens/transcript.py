@@ -114,6 +114,7 @@ class TranscriptScreen(Place):
         self.found = asked.found
         self._conversation = asked.conversation
         self._landing = asked.message_id
+        self._landing_part = asked.part
         self._landing_line = False
         self._transcript: Transcript | None = None
         self._number = 0
@@ -126,7 +127,7 @@ class TranscriptScreen(Place):
         self._sent = False
         self._stamp: object = None
         self._looking = False
-        self._find: Finder | None = None
+        self._find: Finder | None = asked.find
         self._places = Places("")
         self._match = (-1, 0)
         """The match we are at: message and which of its matches."""
@@ -149,19 +150,12 @@ class TranscriptScreen(Place):
         self.query_one("#head", StillLines).show(self._head)
         self.view.focus()
         self.view.say("Reading.")
-        if self._asked_query:
-            self._find = self._searched(self._asked_query)
         super().on_mount()
         self.set_interval(LOOK_EVERY, self._look)
 
     def library_ready(self) -> None:
         self._name_stores()
         self.read_again()
-
-    def _searched(self, query: str) -> Finder:
-        from hermes_tui.tui.views.search_marks import search_finder
-
-        return search_finder(query)
 
     def _head(self, width: int) -> list[Line]:
         parts = f"{self._chain} parts" if self._chain > 1 and self._conversation else ""
@@ -232,7 +226,7 @@ class TranscriptScreen(Place):
         if self._landing is None:
             return
         for item, head in enumerate(self.view.heads):
-            if head.id != self._landing:
+            if head.id != self._landing or (self._landing_part is not None and head.part != self._landing_part):
                 continue
             if not is_shown(head, self.view.all_states):
                 self.view.show_states(all_states=True)
@@ -615,12 +609,12 @@ class TranscriptScreen(Place):
     def action_resume(self) -> None:
         from hermes_tui.tui.dialogs.resume import ResumeDialog
 
-        self.app.push_screen(ResumeDialog(self.desk, self.found))
+        self.app.push_screen(ResumeDialog(self.found))
 
     def action_export(self) -> None:
         from hermes_tui.tui.dialogs.export import ExportDialog
 
-        self.app.push_screen(ExportDialog(self.desk, [self.found]))
+        self.app.push_screen(ExportDialog([self.found]))
 
     def action_copy(self) -> None:
         if self.view.heads and self._transcript is not None:

@@ -31,7 +31,7 @@ def health_lines(health: Health, width: int, glyphs: Glyphs) -> list[HealthLine]
     """The whole report at a width."""
     out: list[HealthLine] = []
     for status in health.stores:
-        out += _store(status, width, glyphs)
+        out += [HealthLine(()), *_store(status, width, glyphs)]
     for path in health.missing:
         out.append(
             HealthLine(
@@ -88,8 +88,8 @@ def _finding(finding: Finding, width: int, glyphs: Glyphs) -> list[HealthLine]:
     out += [HealthLine((("        ", ""), (text, "")), finding) for text in _lines(finding.detail, body)]
     if finding.advice:
         out += [
-            HealthLine((("        ", ""), (text, "good" if at else "good")), finding)
-            for at, text in enumerate(_lines(f"{glyphs.right} {finding.advice}", body))
+            HealthLine((("        ", ""), (text, "good")), finding)
+            for text in _lines(f"{glyphs.right} {finding.advice}", body)
         ]
     out += [
         HealthLine((("        ", ""), (fit(clean_line(path), body), "rule")), finding) for path in finding.paths[:4]

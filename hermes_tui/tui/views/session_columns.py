@@ -96,8 +96,8 @@ def _tokens(row: SessionRow, _drawing: Drawing) -> Run:
 def _cache(row: SessionRow, drawing: Drawing) -> Run:
     hit = row.usage.hit_rate if row.usage is not None else None
     bad = f" {drawing.glyphs.bad}" if row.worst_drop_lost else "  "
-    bars = sparkline(row.hit_rates, drawing.width - 7, drawing.glyphs) if drawing.width > 7 else ""
-    return literal(f"{bars} {rate(hit):>4}{bad}"), "bad" if row.worst_drop_lost else "muted"
+    bars = sparkline(row.hit_rates, drawing.width - 7, drawing.glyphs) + " " if drawing.width > 7 else ""
+    return literal(f"{bars}{rate(hit):>4}{bad}"), "bad" if row.worst_drop_lost else "muted"
 
 
 def _cost(row: SessionRow, _drawing: Drawing) -> Run:
