@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 import time
 from collections.abc import Sequence
 from typing import TextIO
 
+from hermes_tui import __version__
 from hermes_tui.cli.context import Context
 from hermes_tui.cli.parser import here, parse, source_options, wants_json
-from hermes_tui.library.failures import ExitCode, Failure, StoreFailed
+from hermes_tui.library.failures import ExitCode, Failure, StoreFailed, WrongUse
 from hermes_tui.library.json_output import dumps
 from hermes_tui.library.sources import SourceOptions
 from hermes_tui.storage.errors import StorageError
@@ -30,7 +32,7 @@ def run_command(argv: Sequence[str], out: TextIO | None = None, err: TextIO | No
         context.options = source_options(args)
         context.json = wants_json(args)
         context.here = here(args)
-        code = int(args.run(args, context))
+        code = _run(args, context)
         context.out.flush()
     except Failure as failure:
         return _failed(context, failure)
@@ -41,6 +43,16 @@ def run_command(argv: Sequence[str], out: TextIO | None = None, err: TextIO | No
     except KeyboardInterrupt:
         return 130
     return code
+
+
+def _run(args: argparse.Namespace, context: Context) -> int:
+    if args.version:
+        context.out.write(f"hermes-tui {__version__}\n")
+        return int(ExitCode.DONE)
+    if args.command is None or "run" not in args:
+        what = "No command was given" if args.command is None else f"{args.command} starts the screen"
+        raise WrongUse(f"{what}, which prints no JSON", "See `hermes-tui --help` for the commands.")
+    return int(args.run(args, context))
 
 
 def _failed(context: Context, failure: Failure) -> int:

@@ -7,10 +7,8 @@ version of the table: another one makes it anew.
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import os
-import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -211,6 +209,8 @@ def _amount(spend: Spend, rates: Rates) -> float:
 
 def _table_file() -> Path | None:
     """The table's file, found without importing it."""
+    import importlib.util
+
     spec = importlib.util.find_spec("genai_prices")
     return Path(spec.origin).with_name("data.py") if spec is not None and spec.origin else None
 
@@ -348,7 +348,9 @@ def _periods(raw: list[dict[str, Any]]) -> tuple[Period, ...]:
 
 
 def _keep(cache: Path | None, name: str, known: dict[tuple[str, str], tuple[Period, ...]]) -> None:
+    # Imported late: needed only on the day a new model is seen.
     import json
+    import tempfile
 
     if cache is None:
         return

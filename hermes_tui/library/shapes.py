@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from hermes_tui.library.cache import CachePoint, Drop
-from hermes_tui.library.cost import CostRow
-from hermes_tui.library.health import Health, MirrorHealth
-from hermes_tui.model import (
-    Compaction,
-    Cost,
-    Finding,
-    LineageNode,
-    Message,
-    Problem,
-    Recovery,
-    SessionRow,
-    StoreStatus,
-    Usage,
-)
+if TYPE_CHECKING:
+    from hermes_tui.library.cache import CachePoint, Drop
+    from hermes_tui.library.cost import CostRow
+    from hermes_tui.library.health import Health, MirrorHealth
+    from hermes_tui.model import (
+        Compaction,
+        Cost,
+        Finding,
+        LineageNode,
+        Message,
+        Problem,
+        Recovery,
+        SessionRow,
+        StoreStatus,
+        Usage,
+    )
 
 Shape = dict[str, Any]
 

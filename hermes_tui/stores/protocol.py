@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import tzinfo
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from hermes_tui.model import (
     Agent,
@@ -34,8 +34,10 @@ from hermes_tui.model import (
     StoreStatus,
     UsageReport,
 )
-from hermes_tui.storage.fulltext import Matcher
 from hermes_tui.text import RawText
+
+if TYPE_CHECKING:
+    from hermes_tui.storage.fulltext import Matcher
 
 ChangeVerb = Literal["rename", "archive", "unarchive", "end", "delete", "clear", "prune"]
 
@@ -156,7 +158,7 @@ class Store(Protocol):
         ...
 
     def transcript(self, ids: Sequence[SessionId]) -> Transcript:
-        """The messages of these sessions one after another; a message stored again is given once, at its first place."""
+        """The messages of these sessions in a row; a message stored again is given once, at its first place."""
         ...
 
     def lineage(self, session_id: SessionId) -> Lineage:
