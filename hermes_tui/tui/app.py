@@ -16,12 +16,14 @@ from hermes_tui.library.commands import COMMANDS
 from hermes_tui.tui.commands import Commands, bindings_for
 from hermes_tui.tui.desk import Desk
 from hermes_tui.tui.glyphs import ASCII
-from hermes_tui.tui.messages import LibraryOpened, ShowPlace, ShowTranscript, StoresChanged
+from hermes_tui.tui.messages import LibraryOpened, MirrorMoved, ShowPlace, ShowTranscript, StoresChanged
 from hermes_tui.tui.screens.place import Place
 from hermes_tui.tui.stylesheets import sheet
 
 if TYPE_CHECKING:
-    from hermes_tui.library.sources import SourceOptions
+    from hermes_tui.library.live import Live
+    from hermes_tui.library.mirroring import Progress
+    from hermes_tui.library.sources import Library, SourceOptions
 
 DARK: Final = "textual-dark"
 COLOURLESS: Final = "ansi-dark"
@@ -47,11 +49,24 @@ class HermesTui(App[None]):
         desk: Desk | None = None,
         environ: Mapping[str, str] | None = None,
         ascii_only: bool = False,
+        follow: bool = False,
     ) -> None:
+        """Nothing is read yet.
+
+        Args:
+            options: Which stores to open.
+            open_id: Begin in this conversation.
+            desk: What the screens share; with a library in it no store is looked for.
+            environ: The variables of this process.
+            ascii_only: Draw with ASCII signs.
+            follow: Follow file events and fill the mirror while the screen is open.
+        """
         self.desk = desk or Desk()
         self._options = options
         self._open_id = open_id
         self._environ = os.environ if environ is None else environ
+        self._follow = follow
+        self._live: Live | None = None
         self._trail: list[str] = []
         """Places we came from, for Escape."""
         super().__init__()
@@ -75,17 +90,53 @@ class HermesTui(App[None]):
         """Find the stores; nothing of theirs is opened yet."""
         from hermes_tui.library.sources import open_library
 
-        self.post_message(LibraryOpened(open_library(self._options, self._environ)))
+        library = open_library(self._options, self._environ)
+        if self._follow:
+            from hermes_tui.library.mirroring import with_mirror
+
+            library = with_mirror(library)
+        self.post_message(LibraryOpened(library))
+
+    def on_list_shown(self) -> None:
+        """Begin what would have held up the first list."""
+        if self._follow and self._live is None and self.desk.library is not None:
+            self.follow_stores(self.desk.library)
+
+    @work(thread=True, exclusive=True, group="live", exit_on_error=False, description="Following the stores")
+    def follow_stores(self, library: Library) -> None:
+        """Listen for file events and keep the mirror up."""
+        from hermes_tui.library.live import Live
+    from hermes_tui.library.mirroring import Progress
+
+        self._live = Live(
+            library,
+            on_progress=self._tell_progress,
+            on_trouble=self._tell_trouble,
+        )
+        self._live.start()
+
+    def _tell_progress(self, progress: Progress) -> None:
+        self.post_message(MirrorMoved(progress))
+
+    def _tell_trouble(self, trouble: str) -> None:
+        self.post_message(MirrorMoved(None, trouble))
+
+    def on_mirror_moved(self, event: MirrorMoved) -> None:
+        """Let the places say how far it is."""
+        for place in self._open_places():
+            place.mirror_moved(event)
+
+    def _open_places(self) -> list[Place]:
+        screens = [screen for stack in self._screen_stacks.values() for screen in stack]
+        return [screen for screen in screens if isinstance(screen, Place) and screen.is_mounted]
 
     def on_library_opened(self, event: LibraryOpened) -> None:
         """Let every screen begin."""
         self.desk.library = event.library
         self.desk.subject = None
         self._use_settings()
-        for stack in self._screen_stacks.values():
-            for screen in stack:
-                if isinstance(screen, Place) and screen.is_mounted:
-                    screen.library_ready()
+        for place in self._open_places():
+            place.library_ready()
         self._begin()
 
     def _use_settings(self) -> None:
@@ -136,10 +187,8 @@ class HermesTui(App[None]):
 
     def on_stores_changed(self, _event: StoresChanged) -> None:
         """Let the places know."""
-        for stack in self._screen_stacks.values():
-            for screen in stack:
-                if isinstance(screen, Place):
-                    screen.stores_changed()
+        for place in self._open_places():
+            place.stores_changed()
 
     async def action_back(self) -> None:
         """One step back: inside the screen, then to the screen below, then to the place before."""
@@ -193,6 +242,9 @@ class HermesTui(App[None]):
 
     def _interrupt(self) -> None:
         self.workers.cancel_all()
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
         if self.desk.library is not None:
             for store in self.desk.library.stores:
                 store.interrupt()
@@ -247,7 +299,7 @@ def _places(desk: Desk) -> dict[str, Callable[[], Screen[None]]]:
 
 def run(options: SourceOptions, open_id: str | None = None) -> None:
     """Start the browser; with an id, in that conversation."""
-    HermesTui(options, open_id, ascii_only=_ascii_wanted(os.environ)).run()
+    HermesTui(options, open_id, ascii_only=_ascii_wanted(os.environ), follow=True).run()
 
 
 def _ascii_wanted(environ: Mapping[str, str]) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 
 if TYPE_CHECKING:
+    from hermes_tui.library.mirroring import Progress
     from hermes_tui.library.sources import Found, Library
     from hermes_tui.tui.views.blocks import Finder
 
@@ -18,16 +19,6 @@ class LibraryOpened(Message):
 
     library: Library
     """What the screens may ask."""
-
-
-@dataclass
-class OpenFailed(Message):
-    """The stores could not be looked for at all."""
-
-    title: str
-    """What failed; raw."""
-    detail: str
-    """Why, and what to try; raw."""
 
 
 @dataclass
@@ -61,3 +52,22 @@ class ShowPlace(Message):
 @dataclass
 class StoresChanged(Message):
     """We changed something in a store, or found that somebody else did."""
+
+
+@dataclass
+class ListShown(Message):
+    """The list is on screen: what can wait may begin."""
+
+
+@dataclass
+class MirrorMoved(Message):
+    """The mirror got further, or cannot."""
+
+    progress: Progress | None
+    """How far it is."""
+    trouble: str = ""
+    """Why it can't be written; raw."""
+
+    def can_replace(self, message: Message) -> bool:
+        """Only the newest is of interest."""
+        return isinstance(message, MirrorMoved)

@@ -139,7 +139,7 @@ class FacetsDialog(Dialog[Facets]):
         )
 
     def _on(self, choice: Choice) -> bool:
-        return getattr(self._facets, choice.facet) == choice.value
+        return bool(getattr(self._facets, choice.facet) == choice.value)
 
     def _draw(self, item: int, width: int, cursor: bool) -> Line:
         choice = self._choices[item]

@@ -61,7 +61,9 @@ class HealthScreen(Place):
     def _check(self) -> None:
         if self.desk.library is None:
             return
-        health = doctor(self.desk.library)
+        from hermes_tui.library.mirroring import mirror_health
+
+        health = doctor(self.desk.library, mirror_health)
         if not get_current_worker().is_cancelled:
             self.post_message(self.Checked(health))
 

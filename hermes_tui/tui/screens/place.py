@@ -14,6 +14,7 @@ from textual.worker import Worker, WorkerState
 from hermes_tui.text import clean, literal
 from hermes_tui.tui.desk import Desk
 from hermes_tui.tui.inks import Line, spread
+from hermes_tui.tui.messages import MirrorMoved
 from hermes_tui.tui.widgets.furniture import KeyLine, TabLine
 from hermes_tui.tui.widgets.lines import StillLines
 
@@ -54,6 +55,9 @@ class Place(Screen[None]):
 
     def stores_changed(self) -> None:
         """A store is not what it was; a screen that shows it live reads again."""
+
+    def mirror_moved(self, moved: MirrorMoved) -> None:
+        """The mirror got further; a screen whose list comes from it says so."""
 
     def on_screen_resume(self) -> None:
         """Shown again: see whether the stores or the subject are others now."""

@@ -25,7 +25,7 @@ from hermes_tui.tui.cells import width_of
 from hermes_tui.tui.commands import bindings_for
 from hermes_tui.tui.desk import Desk
 from hermes_tui.tui.inks import Line, Run, spread
-from hermes_tui.tui.messages import LibraryOpened, ShowPlace, ShowTranscript, StoresChanged
+from hermes_tui.tui.messages import LibraryOpened, ListShown, MirrorMoved, ShowPlace, ShowTranscript, StoresChanged
 from hermes_tui.tui.screens.place import Place
 from hermes_tui.tui.stylesheets import sheet
 from hermes_tui.tui.views.facets import ORDERS, Facets, left_out_text, origins_text, summary
@@ -84,6 +84,8 @@ class SessionsScreen(Place):
         self._settling: Timer | None = None
         self._peeking: Timer | None = None
         self._preview: Preview | None = None
+        self._mirror = ""
+        """How far the mirror is; '' where there is nothing to say."""
         self._preview_shown: bool | None = None
 
     # Building.
@@ -180,6 +182,8 @@ class SessionsScreen(Place):
         rows.show_entries(event.listing.entries, keep=keep)
         if not event.listing.entries:
             self._show_preview()
+        if self._number == 1:
+            self.app.post_message(ListShown())
         self._show_facets()
         self._show_status()
 
@@ -336,6 +340,17 @@ class SessionsScreen(Place):
 
     # Status.
 
+    def mirror_moved(self, moved: MirrorMoved) -> None:
+        progress = moved.progress
+        todo = progress.logs_todo - progress.logs_done if progress is not None else 0
+        if moved.trouble:
+            self._mirror = clean_line(moved.trouble)
+        elif progress is not None and todo > 0:
+            self._mirror = f"mirror {progress.share * 100:.0f} % built, {todo:,} files to go"
+        else:
+            self._mirror = ""
+        self._show_status()
+
     def _show_status(self) -> None:
         if self._listing is None:
             return
@@ -345,12 +360,14 @@ class SessionsScreen(Place):
             return
         listing = self._listing
         dot = f" {self.desk.glyphs.middot} "
+        runs: list[Run] = []
         origins = origins_text(
             [(status.origin, status.lag) for status in listing.stores if status.origin is not None and status.sessions]
         )
-        runs: list[Run] = [
+        runs = [
             ("from: ", "muted"),
             (origins, ""),
+            (f", {self._mirror}" if self._mirror else "", "notice"),
             (f"{dot}left out: ", "muted"),
             (left_out_text(listing.left_out), ""),
         ]

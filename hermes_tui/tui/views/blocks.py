@@ -23,8 +23,12 @@ Finder = Callable[[str], Sequence[Range]]
 INDENT: Final = 3
 PIECE: Final = 200_000
 """Characters of a long text that are here at once; never the whole of it (issue 2)."""
-FOLDED: Final[frozenset[MessageKind]] = frozenset({"reasoning", "tool-call", "tool-result", "context"})
+FOLDED: Final[frozenset[MessageKind]] = frozenset(
+    {"reasoning", "tool-call", "tool-result", "context", "notice", "unknown"}
+)
 """Kinds that begin folded."""
+PEEKED: Final[frozenset[MessageKind]] = frozenset({"tool-call", "context", "notice", "unknown"})
+"""Kinds whose folded line says how their text begins."""
 MOST_MARKS: Final = 2_000
 KIND_INKS: Final[dict[MessageKind, str]] = {
     "prompt": "prompt", "reply": "reply", "reasoning": "reasoning", "tool-call": "tool", "tool-result": "tool",
@@ -217,7 +221,7 @@ def _compaction_words(message: Message, glyphs: Glyphs) -> str:
 
 
 def _folded_words(head: MessageHead, message: Message | None, frame: Frame) -> list[Run]:
-    if head.kind == "tool-call":
+    if head.kind in PEEKED:
         said = clean_line((message.text or "")[:160]) if message is not None else ""
         runs_: list[Run] = (
             [("  " + fit(said, min(width_of(said), 60), ellipsis=frame.glyphs.ellipsis), "muted")] if said else []

@@ -159,11 +159,10 @@ def heading(columns: tuple[Column, ...], width: int, order: str, glyphs: Glyphs)
         if ordered:
             name = f"{name} {glyphs.down}"
         text = fit(name, cells, "right" if column.right else "left")
-        if column.name in {"cost", "active", "cache"} and not ordered:
-            # These columns keep a cell for a sign behind the number.
-            text = fit(name, cells - (1 if column.name == "cost" else 2), "right") + (
-                " " if column.name == "cost" else "  "
-            )
+        hang = {"cost": 1, "active": 2, "cache": 2 if cells > 8 else 1}.get(column.name, 0)
+        if hang and not ordered:
+            # These columns keep cells for a sign behind the number.
+            text = fit(name, cells - hang, "right") + " " * hang
         runs += [(text, "head accent" if ordered else "head"), (GAP if at < len(columns) - 1 else "", "head")]
     return tuple(runs)
 

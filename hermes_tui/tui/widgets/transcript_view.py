@@ -26,6 +26,7 @@ from hermes_tui.tui.heights import VariedHeights
 from hermes_tui.tui.inks import Inked, Line
 from hermes_tui.tui.views.blocks import (
     FOLDED,
+    PEEKED,
     Block,
     Frame,
     body_line,
@@ -272,7 +273,7 @@ class TranscriptView(Inked, ScrollView, can_focus=True):
     def _needs_text(self, item: int) -> bool:
         if not self.folded(item):
             return True
-        return self.heads[item].kind == "tool-call" and self.heads[item].size <= PEEK
+        return self.heads[item].kind in PEEKED and self.heads[item].size <= PEEK
 
     def _ask_soon(self) -> None:
         if not self._asking:
