@@ -10,7 +10,7 @@ from hermes_tui.library import shapes
 from hermes_tui.library.health import Health, doctor
 from hermes_tui.library.mirroring import mirror_health
 from hermes_tui.model import Finding
-from hermes_tui.text import clean_line, literal
+from hermes_tui.text import CleanText, clean_line, literal
 
 
 def add_command(subparsers: Subparsers) -> None:
@@ -53,6 +53,7 @@ def _print_finding(finding: Finding, context: Context) -> None:
     from hermes_tui.cli import tables
 
     times = f" ({finding.count:,})" if finding.count > 1 else ""
-    context.print(tables.line(clean_line(f"  {finding.severity:5} {finding.code}{times}: {finding.detail}")))
+    head = clean_line(f"{finding.code}{times}: {finding.detail}")
+    context.print(tables.line(CleanText(f"  {finding.severity:5} {head}")))
     if finding.advice:
-        context.print(tables.line(clean_line(f"        {finding.advice}")))
+        context.print(tables.line(CleanText(f"        {clean_line(finding.advice)}")))

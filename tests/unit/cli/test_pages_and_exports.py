@@ -1,0 +1,314 @@
+"""show, export and resume on a store in memory: pages, long texts, damage, files."""
+
+from __future__ import annotations
+
+import json
+import stat
+import tracemalloc
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hermes_tui.library.sources import Library
+from hermes_tui.model import Problem, Usage
+from hermes_tui.storage.errors import StoreUnreadable
+from tests.conftest import Cli, Contract
+from tests.unit.library.fake_store import MemoryStore, MemoryTranscript, message, session, store_named
+from tests.unit.library.test_ids import library_of
+
+HOSTILE = "\x1b[31mred\x1b]0;title\x07 \x9b1m \u202eevil\u202c <script>alert(1)</script> \ud800 end"
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """The command line finds these stores."""
+
+    def use(*stores: MemoryStore) -> None:
+        library: Library = library_of(*stores)
+        monkeypatch.setattr("hermes_tui.cli.context.open_library", lambda *_: library)
+
+    return use
+
+
+@pytest.fixture
+def store(opened: Callable[..., None]) -> MemoryStore:
+    made = store_named("hermes/default")
+    session(made, "s", title="A talk", cwd="/home/ana/code", usage=Usage(1, 2, 3), model="m")
+    made.messages["s"] = [
+        message("1", "first"),
+        message("2", "thought", kind="reasoning", role="assistant"),
+        message("2", "answer", part=1, kind="reply", role="assistant", usage=Usage(1, 2, 3, 4, 1)),
+        message("3", "taken back", state="rewound"),
+        message("4", None, kind="tool-call", role="assistant", tool_name="ls"),
+        message("5", HOSTILE, kind="tool-result", role="tool"),
+        message("6", "last", sent_text="last and more"),
+    ]
+    opened(made)
+    return made
+
+
+def ids(document: Any) -> list[str]:
+    return [f"{one['id']}.{one['part']}" for one in document["messages"]]
+
+
+def test_pages(cli: Cli, contract: Contract, store: MemoryStore) -> None:
+    def page(*options: str) -> tuple[list[str], bool]:
+        document = contract("show", cli("show", "s", "--json", *options).json)
+        return ids(document), document["more"]
+
+    everything = ["1.0", "2.0", "2.1", "4.0", "5.0", "6.0"]
+    assert page() == (everything, False)
+    assert page("--all") == (everything, False)
+    assert page("--all-states") == (["1.0", "2.0", "2.1", "3.0", "4.0", "5.0", "6.0"], False)
+    assert page("--limit", "2") == (["1.0", "2.0"], True)
+    assert page("--limit", "6") == (everything, False)
+    assert page("--limit", "0") == ([], True)
+    assert page("--tail", "2") == (["5.0", "6.0"], True)
+    assert page("--tail", "6") == (everything, False)
+    assert page("--tail", "99") == (everything, False)
+    assert page("--after", "2") == (["4.0", "5.0", "6.0"], False), "all parts of the message named are passed"
+    assert page("--after", "2", "--limit", "1") == (["4.0"], True)
+    assert page("--after", "6") == ([], False)
+
+
+def test_fifty_unless_said_otherwise(cli: Cli, store: MemoryStore) -> None:
+    store.messages["s"] = [message(str(number), "x") for number in range(120)]
+    document = cli("show", "s", "--json").json
+    assert (len(document["messages"]), document["more"]) == (50, True)
+    assert len(cli("show", "s", "--json", "--all").json["messages"]) == 120
+    assert len(cli("show", "s", "--json", "--tail", "60").json["messages"]) == 60
+
+
+def test_after_a_message_that_is_not_there(cli: Cli, contract: Contract, store: MemoryStore) -> None:
+    for wrong in ("99", "3"):
+        answer = cli("show", "s", "--json", "--after", wrong)
+        assert answer.code == 1
+        assert contract("error", answer.json)["error"]["code"] == "unknown-id"
+    assert cli("show", "s", "--json", "--after", "3", "--all-states").code == 0
+
+
+def test_sent_text_only_where_it_differs(cli: Cli, store: MemoryStore) -> None:
+    found = {one["id"]: one for one in cli("show", "s", "--json", "--sent").json["messages"]}
+    assert found["6"]["sent_text"] == "last and more"
+    assert "sent_text" not in found["1"]
+    assert "last and more" in cli("show", "s", "--sent").out
+    assert "last and more" not in cli("show", "s").out
+
+
+def test_problems_far_behind_the_page_are_told(cli: Cli, contract: Contract, opened: Callable[..., None]) -> None:
+    made = store_named("codex")
+    session(made, "s", problems=1)
+    made.messages["s"] = [message(str(number), "x") for number in range(90)]
+    made.problems = [Problem("/log", 85, 9_000, "half a line")]
+    opened(made)
+    document = contract("show", cli("show", "s", "--json", "--limit", "3").json)
+    assert (len(document["messages"]), document["more"]) == (3, True)
+    assert document["problems"] == [{"path": "/log", "line": 85, "offset": 9_000, "reason": "half a line"}]
+    assert "half a line" in cli("show", "s", "--all").err
+
+
+def test_a_store_that_breaks_off_in_the_middle_still_gives_one_document(
+    cli: Cli, contract: Contract, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = MemoryTranscript.load
+
+    def failing(self: MemoryTranscript, heads: Any, *, sent: bool = False) -> Any:
+        if self.loaded >= 200:
+            raise StoreUnreadable("/stores/x", "disk I/O error")
+        return whole(self, heads, sent=sent)
+
+    monkeypatch.setattr(MemoryTranscript, "load", failing)
+    store.messages["s"] = [message(str(number), "x") for number in range(450)]
+    answer = cli("show", "s", "--all", "--json")
+    assert answer.code == 3
+    document = contract("show", answer.json)
+    assert len(document["messages"]) == 200
+    assert "disk I/O error" in document["problems"][-1]["reason"]
+
+
+def test_a_long_text_is_written_in_pieces_and_whole(cli: Cli, contract: Contract, store: MemoryStore) -> None:
+    text = "가나다\x1b \ud800" * 100_000
+    store.piece_over = 1_000
+    store.messages["s"] = [message("1", text), message("2", "short")]
+    document = contract("show", cli("show", "s", "--json").json)
+    assert document["messages"][0]["text"] == text
+    assert document["messages"][1]["text"] == "short"
+    assert cli("show", "s").out.count("가나다") == 100_000
+    assert json.loads(cli("export", "s", "--format", "json").out)["messages"][0]["text"] == text
+
+
+def test_memory_stays_flat(store: MemoryStore, opened: Callable[..., None]) -> None:
+    from hermes_tui.cli.run import run_command
+
+    class Sink:
+        """Counts and forgets."""
+
+        size = 0
+
+        def write(self, text: str) -> int:
+            self.size += len(text)
+            return len(text)
+
+        def flush(self) -> None:
+            return None
+
+        def isatty(self) -> bool:
+            return False
+
+    body = "x" * 10_000
+    store.messages["s"] = [message(str(number), body) for number in range(2_000)]
+    for argv in (["show", "s", "--all", "--json"], ["export", "s", "--format", "html"]):
+        sink = Sink()
+        tracemalloc.start()
+        assert run_command(argv, sink, Sink()) == 0  # type: ignore[arg-type]
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert sink.size > 20_000_000
+        assert peak < 8_000_000, argv
+
+
+def test_hostile_text_never_reaches_a_terminal(cli: Cli, store: MemoryStore) -> None:
+    store.sessions.clear()
+    session(store, "s", title=HOSTILE, preview=HOSTILE, cwd=HOSTILE, model=HOSTILE, session_key=HOSTILE)
+    for argv in (("list",), ("show", "s"), ("lineage", "s"), ("recover", "s"), ("cost", "--by", "cwd"), ("doctor",)):
+        for more in ((), ("--json",)):
+            answer = cli(*argv, *more)
+            hostile = [sign for sign in answer.out + answer.err if _is_hostile(sign)]
+            assert not hostile, (argv, more, hostile)
+    resumed = cli("resume", "s", "--print").out
+    assert not [sign for sign in resumed if _is_hostile(sign)]
+
+
+def _is_hostile(sign: str) -> bool:
+    return (ord(sign) < 32 and sign != "\n") or 0x7F <= ord(sign) < 0xA0 or sign in "\u202e\u202c\ud800"
+
+
+class Tags(HTMLParser):
+    """What a browser would make of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.text: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+def test_html_runs_nothing_and_loads_nothing(cli: Cli, store: MemoryStore) -> None:
+    store.sessions.clear()
+    session(store, "s", title='"><script>x</script>', cwd="<img src=x onerror=alert(1)>")
+    page = cli("export", "s", "--format", "html").out
+    tags = Tags()
+    tags.feed(page)
+    assert not {"script", "img", "iframe", "link", "object"} & set(tags.tags)
+    assert not [name for name, _ in tags.attributes if name.startswith("on") or name in ("src", "href")]
+    assert "default-src &#x27;none&#x27;" in page
+    assert "prefers-color-scheme: dark" in page
+    assert "<script>alert(1)</script>" in "".join(tags.text)
+    assert "\x1b" not in page
+
+
+def test_markdown(cli: Cli, store: MemoryStore) -> None:
+    store.messages["s"].append(message("7", "# A heading\n---\nand text"))
+    page = cli("export", "s").out
+    assert page.startswith("# A talk\n")
+    headings = [line for line in page.splitlines() if line.startswith("## ")]
+    assert len(headings) == 7
+    assert "\\# A heading\n\\---\n" in page
+    assert "taken back" not in page
+    assert "taken back" in cli("export", "s", "--all-states").out
+
+
+def test_json_lines_and_json(cli: Cli, contract: Contract, store: MemoryStore) -> None:
+    lines = [json.loads(line) for line in cli("export", "s", "--format", "jsonl").out.splitlines()]
+    assert [line["type"] for line in lines] == ["session"] + ["message"] * 6
+    session(store, "t")
+    document = json.loads(cli("export", "s", "t", "--format", "json").out)
+    assert [one["session"]["id"] for one in document["exports"]] == ["s", "t"]
+    for one in document["exports"]:
+        contract("show", {**one, "more": False})
+    assert document["exports"][0]["messages"][-2]["text"] == HOSTILE, "bytes decide in JSON"
+
+
+@pytest.mark.parametrize("form", ["md", "html", "json", "jsonl"])
+def test_redaction_leaves_no_secret(cli: Cli, store: MemoryStore, form: str) -> None:
+    secret = "sk-ant-abcdefghijklmnop"
+    store.piece_over = 500
+    store.messages["s"] += [
+        message("7", f"key {secret} of ana@mail.example in /home/ana/x"),
+        message("8", "pad " * 300 + secret + " pad" * 300),
+    ]
+    store.sessions.clear()
+    session(store, "s", title=f"with {secret}", cwd="/home/ana/code")
+    whole, redacted = cli("export", "s", "--format", form).out, cli("export", "s", "--format", form, "--redact").out
+    for word in (secret, "ana@mail", "/home/ana"):
+        assert word in whole
+        assert word not in redacted
+    assert "pad pad" in redacted
+
+
+def test_files_are_never_written_over_without_a_word(
+    cli: Cli, contract: Contract, store: MemoryStore, tmp_path: Path
+) -> None:
+    target = tmp_path / "talk.html"
+    assert cli("export", "s", "--output", str(target), "--json").json == {"done": [str(target)]}
+    first = target.read_text()
+    assert first.startswith("<!doctype html>"), "the name says the format"
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600
+    target.write_text("mine")
+    answer = cli("export", "s", "--output", str(target), "--json")
+    assert (answer.code, contract("error", answer.json)["error"]["code"]) == (1, "refused")
+    assert target.read_text() == "mine"
+    assert cli("export", "s", "--output", str(target), "--yes").code == 0
+    assert target.read_text() == first
+    assert [path.name for path in tmp_path.iterdir()] == ["talk.html"]
+
+
+def test_a_folder_gets_a_file_a_session(cli: Cli, store: MemoryStore, tmp_path: Path) -> None:
+    session(store, "../../etc/passwd")
+    assert cli("export", "s", "../../etc/passwd", "--output", str(tmp_path), "--format", "md").code == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["_.._etc_passwd.md", "s.md"]
+
+
+def test_a_failed_export_leaves_nothing_behind(
+    cli: Cli, store: MemoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*_: object, **__: object) -> Any:
+        raise StoreUnreadable("/stores/x", "disk I/O error")
+
+    monkeypatch.setattr(MemoryTranscript, "load", failing)
+    target = tmp_path / "talk.md"
+    assert cli("export", "s", "--output", str(target)).code == 3
+    assert list(tmp_path.iterdir()) == []
+    assert cli("export", "s", "--output", str(tmp_path / "no" / "talk.md")).code == 1
+
+
+def test_resume_prints_the_agents_command(cli: Cli, store: MemoryStore) -> None:
+    assert cli("resume", "s", "--print").out == "cd /home/ana/code && AGENT_HOME='/a b' agent --resume s\n"
+    found = cli("resume", "s", "--json").json
+    assert (found["argv"], found["cwd"], found["environment"]) == (
+        ["agent", "--resume", "s"], "/home/ana/code", {"AGENT_HOME": "/a b"},
+    )  # fmt: skip
+    session(store, "t", resumable=False)
+    assert cli("resume", "t", "--print").code == 1
+    refused = cli("resume", "s")
+    assert refused.code == 1, "the folder is gone"
+    assert "/home/ana/code is gone" in refused.err
+
+
+def test_resume_asks_before_it_runs(cli: Cli, store: MemoryStore, tmp_path: Path) -> None:
+    store.sessions.clear()
+    session(store, "s", cwd=str(tmp_path))
+    answer = cli("resume", "s")
+    assert (answer.code, answer.out) == (1, "")
+    assert "agent --resume s" in answer.err
+    assert "--yes" in answer.err
