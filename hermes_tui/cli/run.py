@@ -12,7 +12,7 @@ from typing import TextIO
 from hermes_tui import __version__
 from hermes_tui.cli.context import Context
 from hermes_tui.cli.parser import here, parse, source_options, wants_json
-from hermes_tui.library.failures import ExitCode, Failure, StoreFailed, WrongUse
+from hermes_tui.library.failures import ExitCode, Failure, StoreFailed, Unexpected, WrongUse
 from hermes_tui.library.json_output import dumps
 from hermes_tui.library.sources import SourceOptions
 from hermes_tui.storage.errors import StorageError
@@ -42,6 +42,8 @@ def run_command(argv: Sequence[str], out: TextIO | None = None, err: TextIO | No
         return _nobody_reads()
     except KeyboardInterrupt:
         return 130
+    except Exception as error:  # noqa: BLE001  the last place: whatever a store holds, nobody gets a traceback
+        return _failed(context, _logged(error, argv))
     return code
 
 
@@ -71,6 +73,30 @@ def _failed(context: Context, failure: Failure) -> int:
     else:
         context.failure(failure)
     return int(failure.exit_code)
+
+
+def _logged(error: Exception, argv: Sequence[str]) -> Failure:
+    """Write an unexpected error to our log, and say where it is."""
+    # Imported late: only for a fault of ours.
+    import traceback
+
+    from hermes_tui.locations import FILE_MODE, own_locations, private_folder
+
+    log = own_locations().log
+    advice = f"The details are in {log}; please report them."
+    try:
+        private_folder(log.parent)
+        with os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, FILE_MODE), "a", encoding="utf-8") as file:
+            file.write(f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')} hermes-tui {__version__} {list(argv)!a}\n")
+            file.write(ascii_only("".join(traceback.format_exception(error))) + "\n")
+    except OSError as reason:
+        advice = f"The log {log} cannot be written either: {reason.strerror or reason}"
+    return Unexpected(f"This is a fault of hermes-tui: {type(error).__name__}: {error}", advice)
+
+
+def ascii_only(text: str) -> str:
+    """Text that any editor and terminal can show."""
+    return text.encode("ascii", "backslashreplace").decode("ascii")
 
 
 def _nobody_reads() -> int:

@@ -49,6 +49,12 @@ class AmbiguousId(Failure):
     code = "ambiguous-id"
 
 
+class Unexpected(Failure):
+    """A fault of this program; the log has the details."""
+
+    code = "unexpected"
+
+
 class Refused(Failure):
     """Something we do not do, with the reason and the way that works."""
 

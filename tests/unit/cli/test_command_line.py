@@ -294,3 +294,22 @@ def test_json_is_one_document_on_stdout(store: Path) -> None:
     assert done.returncode == 3
     assert json.loads(done.stdout)["total"] > 20
     assert "/nowhere does not exist" in done.stderr
+
+
+def test_a_fault_of_ours_is_a_message_and_a_log(
+    cli: Cli, contract: Contract, store: Path, own_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("surprise \x1b[31m")
+
+    monkeypatch.setattr("hermes_tui.cli.listing.listing", broken)
+    answer = cli("list", "--json", store=store)
+    assert answer.code == 1
+    assert "surprise" in contract("error", answer.json)["error"]["message"]
+    plain = cli("list", store=store)
+    assert "\x1b" not in plain.err
+    assert "Traceback" not in plain.err
+    log = own_home / "own" / "cache" / "hermes-tui.log"
+    assert str(log) in plain.err
+    assert log.read_text().count("RuntimeError: surprise") == 2
+    assert log.stat().st_mode & 0o777 == 0o600
