@@ -68,6 +68,8 @@ _COLUMNS: Final = (
 def link_query(schema: Schema, where: str = "") -> str:
     """SQL for :func:`link_of`; the newest message comes from the (session_id, timestamp) index."""
     newest = newest_expression(schema, "s.id")
+    # A NULL or BLOB as id, which salvage leaves behind, names nothing; the health check counts them.
+    where = f"{where} AND typeof(s.id) = 'text'" if where else "WHERE typeof(s.id) = 'text'"
     return f"SELECT {schema.select('sessions', _COLUMNS, 's')}, {newest} FROM sessions s {where}"
 
 

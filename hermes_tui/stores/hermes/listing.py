@@ -32,6 +32,14 @@ class Facts(NamedTuple):
     tokens: int
 
 
+NO_FACTS: Final = Facts(None, None, None, 0, 0)
+
+
+def _of(link: Link, facts: dict[str, Facts]) -> Facts:
+    """The facts of a session; it may have gone away between two statements."""
+    return facts.get(link.id, NO_FACTS)
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A conversation, or a session by itself, that may become a row."""
@@ -90,7 +98,7 @@ def _matches(one: Candidate, query: ListQuery, facts: dict[str, Facts]) -> bool:
         return False
     if query.channel is not None and all(part.session_key != query.channel for part in one.parts):
         return False
-    if query.model is not None and facts[one.tip.id].model != query.model:
+    if query.model is not None and _of(one.tip, facts).model != query.model:
         return False
     if query.cwd is not None and not is_below(_folder(one, facts), query.cwd):
         return False
@@ -104,7 +112,7 @@ def _matches(one: Candidate, query: ListQuery, facts: dict[str, Facts]) -> bool:
 
 def _folder(one: Candidate, facts: dict[str, Facts]) -> str | None:
     """The tip's folder, else that of the nearest older part."""
-    return next((facts[part.id].cwd for part in reversed(one.parts) if facts[part.id].cwd), None)
+    return next((cwd for part in reversed(one.parts) if (cwd := _of(part, facts).cwd)), None)
 
 
 def is_below(folder: str | None, above: str) -> bool:
@@ -133,8 +141,8 @@ def _with_text(
 
 
 def _filter_text(one: Candidate, facts: dict[str, Facts]) -> str:
-    title = next((facts[part.id].title for part in reversed(one.parts) if facts[part.id].title), None)
-    shown = (title, one.tip.id, one.root.source, facts[one.tip.id].model, _folder(one, facts))
+    title = next((title for part in reversed(one.parts) if (title := _of(part, facts).title)), None)
+    shown = (title, one.tip.id, one.root.source, _of(one.tip, facts).model, _folder(one, facts))
     return "\n".join(word for word in shown if word).casefold()
 
 
@@ -143,10 +151,10 @@ def _order(query: ListQuery, facts: dict[str, Facts]) -> Callable[[Candidate], f
     if query.order == "started":
         return lambda one: UNKNOWN if one.root.started is None else one.root.started
     if query.order == "messages":
-        return lambda one: float(sum(facts[part.id].messages for part in one.parts))
+        return lambda one: float(sum(_of(part, facts).messages for part in one.parts))
     if query.order in ("tokens", "cost"):
         # What it costs is the library's to say: it knows the prices.
-        return lambda one: float(sum(facts[part.id].tokens for part in one.parts))
+        return lambda one: float(sum(_of(part, facts).tokens for part in one.parts))
     return _activity
 
 

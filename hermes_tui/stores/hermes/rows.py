@@ -70,6 +70,10 @@ class Details(NamedTuple):
         return sum((row.usage for row in self.usage), NO_USAGE)
 
 
+NO_DETAILS: Final = Details(None, None, None, None, None, None, None, None, 0, False, None, [])
+"""Of a session that went away between two statements, or whose id is not UTF-8."""
+
+
 @dataclass(frozen=True, slots=True)
 class RowMaker:
     """Builds rows from one look into the store."""
@@ -94,7 +98,7 @@ class RowMaker:
         return self._row(link, link, [link], parts)
 
     def _row(self, root: Link, tip: Link, parts: Sequence[Link], whole: Sequence[Link]) -> SessionRow:
-        details = [self.details[part.id] for part in parts]
+        details = [self.details.get(part.id, NO_DETAILS) for part in parts]
         newest = details[-1]
         spent = [row for detail in details for row in detail.usage]
         branches, delegated = children_counts(self.links, parts)

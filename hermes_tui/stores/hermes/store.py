@@ -34,7 +34,7 @@ from hermes_tui.storage.reading import ReadConnection
 from hermes_tui.storage.stamps import stamp_of
 from hermes_tui.stores.hermes.asking import Asking
 from hermes_tui.stores.hermes.discovery import DEFAULT_PROFILE, Home, default_root
-from hermes_tui.stores.hermes.findings import full_findings, quick_status
+from hermes_tui.stores.hermes.findings import quick_status
 from hermes_tui.stores.hermes.legacy_logs import LegacyLog, LegacyTranscript, find_logs, legacy_row
 from hermes_tui.stores.hermes.lineage import part_of, read_lineage
 from hermes_tui.stores.hermes.links import json_ids, links_around
@@ -75,7 +75,11 @@ class HermesStore:
 
     def findings(self) -> Sequence[Finding]:
         """Everything, with a pass over the store."""
-        return full_findings(self.ref, self.home, self._asking, self._logs())
+        # Imported late: only the health check needs it.
+        from hermes_tui.stores.hermes.checks import full_findings
+
+        logs_only = len(self._only_in_logs())
+        return full_findings(self.ref, self.home, self._asking, self._logs(), logs_only, time.time())
 
     def listing(self, query: ListQuery, limit: int | None = None) -> Listing:
         """Ids in order: the store's, and those of logs it does not have."""

@@ -1,0 +1,275 @@
+"""Stores that are damaged, old, or from the future: what can be read is shown, the rest is counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import apsw
+import pytest
+
+from hermes_tui.model import ListQuery, SessionId
+from hermes_tui.storage.errors import StoreUnreadable
+from hermes_tui.stores.hermes.store import HermesStore
+
+from .samples import copied, names, stores
+
+NAMES = names()
+
+
+def changed(folder: Path, *statements: str, which: str = "home") -> HermesStore:
+    """The sample store after these statements."""
+    home = copied(folder, which)
+    connection = apsw.Connection(str(home / "state.db"))
+    connection.execute("PRAGMA foreign_keys=OFF")
+    for statement in statements:
+        connection.execute(statement)
+    connection.close()
+    return stores(home)["hermes/default"]
+
+
+def codes(store: HermesStore) -> dict[str, int]:
+    return {finding.code: finding.count for finding in store.findings()}
+
+
+def everything_answers(store: HermesStore) -> None:
+    """Every question has an answer for every session."""
+    for query in (ListQuery(), ListQuery(sessions=True), ListQuery(order="tokens"), ListQuery(text="a")):
+        ids = [entry.id for entry in store.listing(query).entries]
+        assert len(store.rows(ids)) == len(ids)
+    for identity in ids:
+        transcript = store.transcript(store.chain(identity))
+        transcript.load([head for batch in transcript.heads() for head in batch], sent=True)
+        store.lineage(identity)
+    list(store.requests(None))
+
+
+def test_a_ring_is_cut_at_its_earliest_session_and_told(tmp_path: Path) -> None:
+    store = changed(
+        tmp_path,
+        f"UPDATE sessions SET parent_session_id = '{NAMES['chain4']}', end_reason = 'compression'"
+        f" WHERE id IN ('{NAMES['chain1']}', '{NAMES['chain4']}')",
+        f"UPDATE sessions SET parent_session_id = '{NAMES['chain3']}' WHERE id = '{NAMES['chain4']}'",
+    )
+    assert NAMES["chain4"] in [entry.id for entry in store.listing(ListQuery()).entries]
+    assert store.chain(SessionId(NAMES["chain2"])) == tuple(NAMES[f"chain{number}"] for number in (1, 2, 3, 4))
+    nodes = store.lineage(SessionId(NAMES["chain2"])).nodes
+    assert all("cycle" in node.findings for node in nodes) and len(nodes) == 4
+    assert codes(store)["cycle"] == 1
+    everything_answers(store)
+
+
+def test_a_session_that_is_its_own_parent(tmp_path: Path) -> None:
+    store = changed(tmp_path, f"UPDATE sessions SET parent_session_id = id WHERE id = '{NAMES['plain']}'")
+    assert NAMES["plain"] in [entry.id for entry in store.listing(ListQuery()).entries]
+    everything_answers(store)
+
+
+def test_an_orphan_is_listed_and_told(tmp_path: Path) -> None:
+    store = changed(tmp_path, f"DELETE FROM sessions WHERE id = '{NAMES['chain2']}'")
+    chain = store.chain(SessionId(NAMES["chain4"]))
+    assert chain == (NAMES["chain3"], NAMES["chain4"])
+    (row,) = store.rows([SessionId(NAMES["chain4"])])
+    assert (row.lineage_kind, row.parent_id, row.problems) == ("root", NAMES["chain2"], 1)
+    found = codes(store)
+    assert found["orphan"] == 1
+    assert (found["orphan-messages"], found["orphan-usage"]) == (5, 1)
+
+
+def test_a_run_whose_boss_was_deleted_stays_a_delegated_one(tmp_path: Path) -> None:
+    store = changed(tmp_path, f"UPDATE sessions SET parent_session_id = NULL WHERE id = '{NAMES['kid1']}'")
+    assert store.listing(ListQuery()).left_out["delegated"] == 3
+
+
+def test_a_continuation_inherits_markers_that_do_not_count(tmp_path: Path) -> None:
+    marks = '{"_branched_from": "%s", "_delegate_from": "%s"}' % (NAMES["trunk"], NAMES["boss"])
+    store = changed(tmp_path, f"UPDATE sessions SET model_config = '{marks}' WHERE id = '{NAMES['chain3']}'")
+    assert len(store.chain(SessionId(NAMES["chain1"]))) == 4
+
+
+def test_a_reset_by_the_same_channel_is_a_row_of_its_own(tmp_path: Path) -> None:
+    store = changed(
+        tmp_path,
+        f"UPDATE sessions SET session_key = 'agent:main:x:dm:1' WHERE id IN ('{NAMES['plain']}', '{NAMES['plain2']}')",
+        f"UPDATE sessions SET end_reason = 'daily' WHERE id = '{NAMES['plain']}'",
+        f"UPDATE sessions SET parent_session_id = '{NAMES['plain']}' WHERE id = '{NAMES['plain2']}'",
+    )
+    (row,) = store.rows([SessionId(NAMES["plain2"])])
+    assert (row.lineage_kind, row.root_id, row.parts) == ("reset", NAMES["plain2"], 1)
+    assert NAMES["plain2"] in [entry.id for entry in store.listing(ListQuery()).entries]
+
+
+def test_broken_json_and_blobs_do_not_stop_the_list(tmp_path: Path) -> None:
+    store = changed(
+        tmp_path,
+        f"UPDATE sessions SET model_config = '{{not json' WHERE id = '{NAMES['branch']}'",
+        "DROP TRIGGER messages_fts_update",
+        "DROP TRIGGER messages_fts_trigram_update",
+        "UPDATE messages SET content = CAST(content AS BLOB) WHERE id = 1",
+        "UPDATE messages SET content = CAST(x'c3286162' AS TEXT) WHERE id = 3",
+        f"UPDATE sessions SET title = CAST(x'ff41' AS TEXT) WHERE id = '{NAMES['plain']}'",
+        "UPDATE messages SET tool_calls = '[{broken' WHERE id = 37",
+    )
+    found = codes(store)
+    assert (found["bad-model-config"], found["blob-content"], found["bad-utf8"]) == (1, 1, 1)
+    transcript = store.transcript([SessionId(NAMES["plain"])])
+    messages = transcript.load([head for batch in transcript.heads() for head in batch])
+    assert messages[0].text == "The docker build fails at the copy step, why?"
+    assert messages[2].text == "\ufffd(ab"
+    assert len(transcript.problems) == 2
+    (row,) = store.rows([SessionId(NAMES["plain"])])
+    assert row.title == "\ufffdA"
+    everything_answers(store)
+
+
+@pytest.mark.parametrize("value", ["'yesterday'", "1e18", "-5", "0", "x'00'", "1772000000001"])
+def test_times_that_are_none_are_unknown(tmp_path: Path, value: str) -> None:
+    store = changed(
+        tmp_path,
+        f"UPDATE sessions SET started_at = {value}, ended_at = {value} WHERE id = '{NAMES['plain']}'",
+        f"UPDATE messages SET timestamp = {value} WHERE session_id = '{NAMES['plain']}'",
+    )
+    (row,) = store.rows([SessionId(NAMES["plain"])])
+    assert (row.started_at, row.ended_at, row.last_active_at) == (None, None, None)
+    assert store.status().state == "degraded"
+    found = codes(store)
+    assert (found["absurd-time"], found["absurd-message-time"]) == (1, 4)
+    assert store.listing(ListQuery()).entries[-1].id == NAMES["plain"]
+    everything_answers(store)
+
+
+def test_one_absurd_message_time_does_not_move_the_session(tmp_path: Path) -> None:
+    store = changed(tmp_path, "UPDATE messages SET timestamp = 'garbage' WHERE id = 2")
+    (row,) = store.rows([SessionId(NAMES["plain"])])
+    assert row.last_active_at == pytest.approx(1772000036.005)
+
+
+def test_a_session_without_an_id_is_counted(tmp_path: Path) -> None:
+    store = changed(tmp_path, "UPDATE sessions SET id = NULL WHERE id = '%s'" % NAMES["ghost"])
+    assert codes(store)["bad-id"] == 1
+    everything_answers(store)
+
+
+def old_schema(folder: Path) -> HermesStore:
+    """A store with the columns of schema 11 (facts/hermes.md section 2)."""
+    folder.mkdir()
+    connection = apsw.Connection(str(folder / "state.db"))
+    connection.execute(
+        "CREATE TABLE sessions (id TEXT PRIMARY KEY, source TEXT NOT NULL, model TEXT, model_config TEXT,"
+        " parent_session_id TEXT, started_at REAL NOT NULL, ended_at REAL, end_reason TEXT, message_count INTEGER,"
+        " input_tokens INTEGER, output_tokens INTEGER, title TEXT);"
+        "CREATE TABLE messages (id INTEGER PRIMARY KEY AUTOINCREMENT, session_id TEXT NOT NULL, role TEXT NOT NULL,"
+        " content TEXT, tool_call_id TEXT, tool_calls TEXT, tool_name TEXT, timestamp REAL NOT NULL);"
+        "INSERT INTO sessions VALUES ('a', 'cli', 'm', NULL, NULL, 1772000000, 1772000100, 'compression', 2, 10, 5, 'T'),"
+        " ('b', 'cli', 'm', NULL, 'a', 1772000101, NULL, NULL, 1, 20, 6, NULL);"
+        "INSERT INTO messages (session_id, role, content, timestamp) VALUES ('a', 'user', 'hi', 1772000001),"
+        " ('a', 'assistant', 'ho', 1772000002), ('b', 'user', 'more', 1772000102)"
+    )
+    connection.close()
+    return stores(folder)["hermes/default"]
+
+
+def test_the_oldest_columns_are_enough(tmp_path: Path) -> None:
+    store = old_schema(tmp_path / "old")
+    (entry,) = store.listing(ListQuery()).entries
+    (row,) = store.rows([entry.id])
+    assert (row.id, row.root_id, row.title, row.message_count) == ("b", "a", "T", 3)
+    assert row.usage is not None and (row.usage.input, row.usage.output) == (30, 11)
+    assert store.status().state == "ok"
+    everything_answers(store)
+    assert [one.count for one in store.findings() if one.severity != "info"] == []
+
+
+def test_a_schema_from_the_future_is_read(tmp_path: Path) -> None:
+    store = changed(
+        tmp_path, "UPDATE schema_version SET version = 99", "ALTER TABLE messages ADD COLUMN mood TEXT DEFAULT 'fine'"
+    )
+    assert codes(store)["future-schema"] == 1
+    everything_answers(store)
+
+
+def test_a_view_in_the_place_of_a_table_is_not_believed(tmp_path: Path) -> None:
+    store = changed(
+        tmp_path,
+        "ALTER TABLE session_model_usage RENAME TO kept",
+        "CREATE VIEW session_model_usage AS SELECT 1/0 AS session_id",
+    )
+    (row,) = store.rows([SessionId(NAMES["plain"])])
+    assert row.usage is not None and row.usage.input == 4800
+    everything_answers(store)
+
+
+def test_messages_gone_leaves_the_sessions(tmp_path: Path) -> None:
+    store = changed(tmp_path, "DROP TABLE messages")
+    assert store.listing(ListQuery()).total == 25
+    assert "no-messages" in {finding.code for finding in store.status().findings}
+    everything_answers(store)
+
+
+def unreadable(fill: Callable[[bytes], bytes]) -> Callable[[Path], None]:
+    return lambda path: path.write_bytes(fill(path.read_bytes())) and None
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        unreadable(lambda _: b""),
+        unreadable(lambda _: b"not a database" * 400),
+        unreadable(lambda raw: raw[:9000]),
+        unreadable(lambda raw: b"\0" * len(raw)),
+    ],
+    ids=["zero bytes", "no database", "cut short", "zeroed"],
+)
+def test_an_unreadable_store_is_named_and_its_logs_are_listed(tmp_path: Path, damage: Callable[[Path], None]) -> None:
+    home = copied(tmp_path)
+    damage(home / "state.db")
+    store = stores(home)["hermes/default"]
+    status = store.status()
+    assert (status.state, status.origin) == ("unreadable", "scan")
+    assert "unreadable" in {finding.code for finding in status.findings}
+    listed = store.listing(ListQuery())
+    assert {entry.id for entry in listed.entries} == {"20250101_090000_legacy", NAMES["plain"]}
+    assert [row.origin for row in store.rows([entry.id for entry in listed.entries])] == ["scan", "scan"]
+    sales = stores(home)["hermes/sales"]
+    (home / "profiles/sales/state.db").write_bytes(b"x" * 5000)
+    with pytest.raises(StoreUnreadable):
+        sales.listing(ListQuery())
+
+
+def test_a_damaged_text_index_is_told(tmp_path: Path) -> None:
+    store = changed(tmp_path, "UPDATE messages_fts_data SET block = zeroblob(length(block)) WHERE id > 10")
+    assert any(code.startswith("messages-fts-damaged") for code in codes(store))
+    store = changed(tmp_path / "again", "DELETE FROM messages_fts WHERE rowid = 3")
+    assert codes(store)["messages-fts-differs"] == 1
+
+
+def test_postgres_and_pruning_by_itself_are_told(tmp_path: Path) -> None:
+    store = changed(tmp_path)
+    store.home.config.write_text("sessions:\n  auto_prune: true\ndatabase:\n  backend: 'postgres' # moved\n")
+    found = codes(store)
+    assert {"postgres-backend", "auto-prune"} <= set(found)
+
+
+def test_running_is_a_lock_a_lease_or_recent_activity(tmp_path: Path) -> None:
+    import time
+
+    now = time.time()
+    store = changed(
+        tmp_path,
+        f"UPDATE compression_locks SET expires_at = {now + 60}",
+        f"UPDATE messages SET timestamp = {now - 60} WHERE session_id = '{NAMES['plain2']}'",
+        f"UPDATE messages SET timestamp = {now - 60} WHERE session_id = '{NAMES['plain']}'",
+    )
+    rows = store.rows([SessionId(NAMES[name]) for name in ("tg", "plain2", "plain", "zh")])
+    assert [row.running for row in rows] == [True, True, False, False]
+
+
+def test_usage_below_the_sessions_row_is_stood_in_for(tmp_path: Path) -> None:
+    store = changed(
+        tmp_path,
+        f"UPDATE session_model_usage SET input_tokens = 1 WHERE session_id = '{NAMES['plain']}'",
+        "DELETE FROM session_model_usage WHERE session_id = '%s'" % NAMES["plain2"],
+    )
+    rows = store.rows([SessionId(NAMES["plain"]), SessionId(NAMES["plain2"])])
+    assert [row.usage.input for row in rows if row.usage] == [4800, 900]
+    assert rows[0].request_count == 4
