@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from textual import work
@@ -17,6 +17,7 @@ from hermes_tui.tui.commands import Commands, bindings_for
 from hermes_tui.tui.desk import Desk
 from hermes_tui.tui.glyphs import ASCII
 from hermes_tui.tui.messages import LibraryOpened, MirrorMoved, ShowPlace, ShowTranscript, StoresChanged
+from hermes_tui.tui.places import places
 from hermes_tui.tui.screens.place import Place
 from hermes_tui.tui.stylesheets import sheet
 
@@ -74,7 +75,7 @@ class HermesTui(App[None]):
             self.desk.glyphs = ASCII
         self.animation_level = "none"
         self.theme = COLOURLESS if self._environ.get("NO_COLOR") else DARK
-        for place, build in _places(self.desk).items():
+        for place, build in places(self.desk).items():
             self.add_mode(place, build)
 
     # Opening.
@@ -106,7 +107,6 @@ class HermesTui(App[None]):
     def follow_stores(self, library: Library) -> None:
         """Listen for file events and keep the mirror up."""
         from hermes_tui.library.live import Live
-    from hermes_tui.library.mirroring import Progress
 
         self._live = Live(
             library,
@@ -252,49 +252,6 @@ class HermesTui(App[None]):
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:  # noqa: ARG002
         """None of Textual's own: the palette offers ours."""
         return ()
-
-
-def _places(desk: Desk) -> dict[str, Callable[[], Screen[None]]]:
-    """Each place loads its module when it is first gone to: the list must be on screen soon."""
-
-    def sessions() -> Screen[None]:
-        from hermes_tui.tui.screens.sessions import SessionsScreen
-
-        return SessionsScreen(desk)
-
-    def lineage() -> Screen[None]:
-        from hermes_tui.tui.screens.lineage import LineageScreen
-
-        return LineageScreen(desk)
-
-    def search() -> Screen[None]:
-        from hermes_tui.tui.screens.search import SearchScreen
-
-        return SearchScreen(desk)
-
-    def costs() -> Screen[None]:
-        from hermes_tui.tui.screens.costs import CostsScreen
-
-        return CostsScreen(desk)
-
-    def cache() -> Screen[None]:
-        from hermes_tui.tui.screens.cache import CacheScreen
-
-        return CacheScreen(desk)
-
-    def health() -> Screen[None]:
-        from hermes_tui.tui.screens.health import HealthScreen
-
-        return HealthScreen(desk)
-
-    return {
-        "sessions": sessions,
-        "lineage": lineage,
-        "search": search,
-        "costs": costs,
-        "cache": cache,
-        "health": health,
-    }
 
 
 def run(options: SourceOptions, open_id: str | None = None) -> None:
