@@ -5,7 +5,6 @@ Kept are a tuple a line (who follows whom, where it stands), the first character
 
 from __future__ import annotations
 
-import json
 from array import array
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -37,6 +36,7 @@ from hermes_tui.stores.claude.lines import (
     Fields,
     entry_of,
     fields_of,
+    first_value,
     message_of,
     number_of,
     text_of,
@@ -140,7 +140,8 @@ class TranscriptFold:
         self._lines = 0
         self._breaks: list[int] = []
         self.previous: str | None = None
-        self._null_line = False
+        self._refused = False
+        """A line was met that makes the real program refuse the resume."""
 
     # -------------------------------------------------------------------------------------------------- reading
 
@@ -150,19 +151,16 @@ class TranscriptFold:
 
     def feed(self, record: Record) -> None:
         """Take in one record."""
+        giant = None
         if record.problem is not None:
             self.problems.append(Problem(self._path, record.line or None, record.offset, record.problem))
             giant = salvaged(self._path, record)
-            if giant is not None:
-                self._take(giant, record)
-                return
         elif not isinstance(record.value, dict):
-            self._null_line = self._null_line or record.value is None
+            self._refused = self._refused or record.value is None
             what = "null" if record.value is None else type(record.value).__name__
             self.problems.append(Problem(self._path, record.line, record.offset, f"not a JSON object: {what}"))
-        if self._strict and (record.problem is not None or not_json(record.raw)):
-            return
-        for value in values_of(record):
+        values = (giant,) if giant is not None else (first_value(record),) if self._strict else values_of(record)
+        for value in values:
             fields = fields_of(value)
             if fields is not None:
                 self._take(fields, record)
@@ -178,6 +176,8 @@ class TranscriptFold:
         if entry.type == BRIDGED_TYPE:
             return
         self.previous = entry.uuid
+        if entry.turn and message_of(fields).get("content") is None:
+            self._refused = True
         for change in self.header.take_message(fields, timed=True):
             self._change("context-change", change)
         self._take_parts(fields, entry)
@@ -296,7 +296,7 @@ class TranscriptFold:
         messages, calls = bytearray(), bytearray()
         for entry in self.entries:
             mark = mark_of(entry.uuid)
-            if entry.type == BRIDGED_TYPE or mark in marks:
+            if entry.type == BRIDGED_TYPE or entry.detached or mark in marks:
                 continue
             marks[mark] = None
             weight = self._weights[entry.uuid] if graph.states.get(entry.uuid) == "live" else NOTHING
@@ -340,7 +340,7 @@ class TranscriptFold:
             last_active_at=header.last_at,
             message_count=sum(weight.messages for weight in live),
             tool_call_count=sum(weight.calls for weight in live),
-            resumable=bool(graph.order) and not delegated and not self._null_line,
+            resumable=bool(graph.order) and not delegated and not self._refused,
         )
 
     def first_prompt(self, graph: Graph) -> str | None:
@@ -410,7 +410,7 @@ class TranscriptFold:
                 "lines": self._lines,
                 "breaks": self._breaks,
                 "previous": self.previous,
-                "null": self._null_line,
+                "refused": self._refused,
             }
         )
 
@@ -435,23 +435,8 @@ class TranscriptFold:
         self._changes = [Change(*change) for change in said["changes"]]
         self._models = dict.fromkeys(said["models"])
         self._model, self._lines, self.previous = said["model"], said["lines"], said["previous"]
-        self._null_line, self._breaks = said["null"], said["breaks"]
+        self._refused, self._breaks = said["refused"], said["breaks"]
         return True
-
-
-def not_json(raw: bytes) -> bool:
-    """Whether a line that was read all the same is no JSON to the real program: NaN and infinities."""
-    if b"NaN" not in raw and b"Infinity" not in raw:
-        return False
-    try:
-        json.loads(raw.decode("utf-8", "replace"), parse_constant=_refused)
-    except ValueError:
-        return True
-    return False
-
-
-def _refused(name: str) -> object:
-    raise ValueError(name)
 
 
 def _raw(text: str | None) -> RawText | None:

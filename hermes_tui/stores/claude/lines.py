@@ -6,6 +6,7 @@ header (titles, folder, leaf marks) and stands in no chain.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Final, NamedTuple
@@ -30,6 +31,7 @@ SYNTHETIC_MODEL: Final = "<synthetic>"
 """A reply made locally; never billed (facts/claude-code.md section 5)."""
 LOCAL_COMMAND: Final = "local_command"
 """System lines of commands the interactive screen ran itself (facts/claude-code.md section 6)."""
+BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 EARLIEST: Final = 946_684_800.0
 """2000-01-01: a time before it is absurd (contract.md, Common forms)."""
 LATEST: Final = 4_102_444_800.0
@@ -159,3 +161,25 @@ def entry_of(fields: Fields, record: Record, previous: str | None) -> Entry | No
 def values_of(record: Record) -> tuple[object, ...]:
     """What a record holds: its value, or the whole values cut out of a damaged line (pitfall 14 of the facts)."""
     return (record.value,) if record.problem is None or record.value is not None else record.rescued
+
+
+def first_value(record: Record) -> object:
+    """What the real program reads of a line: its first JSON value, whatever stands behind it (tests/beside).
+
+    NUL bytes, a byte-order mark inside the file, NaN and infinities before its end make it unreadable.
+    """
+    if record.problem is None and b"NaN" not in record.raw and b"Infinity" not in record.raw:
+        return None if record.offset and record.raw.startswith(BYTE_ORDER_MARK) else record.value
+    text = record.raw.decode("utf-8", "replace").lstrip(" \t\r")
+    try:
+        value, _ = _STRICT.raw_decode(text)
+    except (ValueError, RecursionError):
+        return None
+    return value
+
+
+def _not_json(name: str) -> object:
+    raise ValueError(f"{name} is no JSON")
+
+
+_STRICT: Final = json.JSONDecoder(parse_constant=_not_json)

@@ -22,6 +22,7 @@ from hermes_tui.model import (
 )
 from hermes_tui.stores.claude.discovery import Walk, walk
 from hermes_tui.stores.claude.fold import ClaudeSummary, TranscriptFold
+from hermes_tui.stores.claude.index_texts import ClaudeTexts
 from hermes_tui.stores.claude.peek import Peek, peek
 from hermes_tui.stores.claude.processes import running_sessions
 from hermes_tui.stores.claude.recovery import recover
@@ -30,6 +31,7 @@ from hermes_tui.stores.claude.search_copies import holder_of
 from hermes_tui.stores.claude.transcript import ClaudeTranscript, LogView
 from hermes_tui.stores.conversation import is_running
 from hermes_tui.stores.log_source import MALFORMED
+from hermes_tui.stores.log_texts import LogTexts
 from hermes_tui.stores.logs import LogFile, LogIndex, LogStore, LogSummary, Peeked, fold_log
 from hermes_tui.stores.protocol import ChangeVerb, Transcript
 from hermes_tui.text import RawText
@@ -169,6 +171,11 @@ class ClaudeStore(LogStore):
             traced = summary if isinstance(summary, ClaudeSummary) else fold_log(log, self.fold).summary
             if isinstance(traced, ClaudeSummary):
                 yield log, traced
+
+    def log_texts(self, log: LogFile) -> LogTexts:
+        """See :meth:`LogStore.log_texts`."""
+        del log
+        return ClaudeTexts()
 
     def fold(self, log: LogFile, state: bytes | None = None) -> TranscriptFold:
         """See :meth:`LogStore.fold`."""

@@ -203,12 +203,12 @@ class ClaudeTranscript:
         shown: set[str] = set()
         for view in self._views:
             for head in self._heads_of(view):
-                if head.id not in shown or head.part:
+                if head.id not in shown:
                     batch.append(head)
                 if len(batch) >= BATCH:
                     yield batch
                     batch = []
-            shown.update(self._read(view).graph.states)
+            shown.update(entry.uuid for entry in self._read(view).graph.order if not entry.detached)
         if batch:
             yield batch
 

@@ -1,0 +1,46 @@
+"""What a full-text index takes from a Claude Code log, told by the first bytes of a line."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from hermes_tui.storage.jsonl import Record
+from hermes_tui.stores.claude.lines import HEADER_TYPES, fields_of, time_of
+from hermes_tui.stores.claude.parts import parts_of
+from hermes_tui.stores.log_texts import LogText, TextPhase
+from hermes_tui.stores.matching import compared_texts
+
+LOOKED_AT: Final = 1_000
+"""Bytes of a line in which its type stands, and whether it is about a tool."""
+_TYPE: Final = re.compile(rb'"type"\s*:\s*"([^"\\]{1,60})"')
+_TOOLS: Final = re.compile(rb'"(?:tool_result|tool_use|toolUseResult|server_tool_use|mcp_tool_use)"')
+_NOTHING: Final = frozenset(kind.encode() for kind in HEADER_TYPES) | {b"progress"}
+
+
+class ClaudeTexts:
+    """Reads lines as the transcript does; which of them live is the transcript's business."""
+
+    def phase(self, line: bytes) -> TextPhase | None:
+        """See :class:`LogTexts`."""
+        head = line[:LOOKED_AT]
+        found = _TYPE.search(head)
+        if found is not None and found[1] in _NOTHING:
+            return None
+        return "tools" if found is None or _TOOLS.search(head) else "talk"
+
+    def texts(self, record: Record) -> list[LogText]:
+        """See :class:`LogTexts`; a line of which only pieces could be read gives those."""
+        found: list[LogText] = []
+        for value in (record.value, *record.rescued):
+            fields = fields_of(value)
+            if fields is None:
+                continue
+            texts = [text for part in parts_of(fields) for text in compared_texts(part.kind, part.tool_name, part.text)]
+            if texts:
+                found.append(LogText(record, "\n".join(texts), time_of(fields.get("timestamp"))))
+        return found
+
+    def rest(self) -> list[LogText]:
+        """Nothing is held back."""
+        return []
