@@ -54,11 +54,11 @@ class Entry:
     """One entry of a transcript on its way: where it is, what it is, and whether it still waits for its twin."""
 
     __slots__ = (
-        "at", "call_id", "copied", "dead", "due", "event", "id", "kept", "kind", "length", "line", "name", "offset",
-        "part", "role", "text",
+        "call_id", "copied", "dead", "due", "event", "id", "kept", "kind", "length", "line", "name", "offset",
+        "part", "role", "stamp", "text",
     )  # fmt: skip
 
-    def __init__(self, record: Record, said: Nature, at: float | None, item_id: str | None, part: int = 0) -> None:
+    def __init__(self, record: Record, said: Nature, stamp: str | None, item_id: str | None, part: int = 0) -> None:
         self.id = item_id
         """The item's own id; ``None``: its place stands for it."""
         self.part = part
@@ -66,7 +66,8 @@ class Entry:
         self.role = said.role
         self.name = said.name
         self.call_id = said.call_id
-        self.at = at
+        self.stamp = stamp
+        """When it was written, as the line says it."""
         self.line = record.line
         self.offset = record.offset
         self.length = record.length
@@ -165,16 +166,17 @@ class Assembler:
             # What came before the cut is counted before it.
             self._end_waiting()
             self._compacted = True
-            entry = Entry(record, Nature("summary", "user"), line.at, None)
+            entry = Entry(record, Nature("summary", "user"), line.stamp, None)
             entry.kept = kept_by(line.payload)
             self._put(entry)
         elif kind not in SETTINGS_TYPES:
-            self._put(Entry(record, Nature("unknown", None), line.at, None))
-        if copied or part:
+            self._put(Entry(record, Nature("unknown", None), line.stamp, None))
+        if (copied or part) and self._queue:
             for place in range(before, len(self._queue)):
                 self._queue[place].copied = copied
                 self._queue[place].part = part
-        self._drain()
+        if self._queue:
+            self._drain()
 
     def feed_giant(self, record: Record, *, copied: bool = False) -> None:
         """Take in a line that was not loaded: what it is, is told by its head."""
@@ -226,9 +228,21 @@ class Assembler:
         ]
 
     @property
-    def call_names(self) -> Mapping[str, str]:
+    def open_calls(self) -> Mapping[str, str]:
         """Names of calls without an output so far, by call id."""
         return self._calls
+
+    def open_call(self, payload: Mapping[str, object]) -> None:
+        """A call was met elsewhere."""
+        call_id = string(payload.get("call_id"))
+        if call_id is not None:
+            self._calls[call_id] = string(payload.get("name")) or ""
+
+    def close_call(self, payload: Mapping[str, object]) -> None:
+        """The output of a call was met elsewhere."""
+        call_id = string(payload.get("call_id"))
+        if call_id is not None:
+            self._calls.pop(call_id, None)
 
     def _put(self, entry: Entry, *, wait: bool = False) -> None:
         if wait:
@@ -261,7 +275,7 @@ class Assembler:
         payload = line.payload
         said = items.nature(payload)
         item_id = string(payload.get("id"))
-        entry = Entry(record, said, line.at, item_id)
+        entry = Entry(record, said, line.stamp, item_id)
         if said.kind in ("prompt", "context") and said.role == "user":
             self._user(entry, payload)
         elif said.kind == "reply":
@@ -327,17 +341,17 @@ class Assembler:
         elif kind == "item_completed":
             self._completed(line, record, mapping(payload.get("item")))
         elif kind == "user_message":
-            self._prompted(Entry(record, Nature("prompt", "user"), line.at, None), items.event_prompt(payload))
+            self._prompted(Entry(record, Nature("prompt", "user"), line.stamp, None), items.event_prompt(payload))
         elif kind == "agent_message":
             text = string(payload.get("message")) or ""
-            self._twin(Entry(record, Nature("reply", "assistant"), line.at, None), ("r" + text,))
+            self._twin(Entry(record, Nature("reply", "assistant"), line.stamp, None), ("r" + text,))
         elif kind in ("agent_reasoning", "agent_reasoning_raw_content"):
             text = string(payload.get("text")) or ""
-            self._twin(Entry(record, Nature("reasoning", None), line.at, None), ("s" + text,))
+            self._twin(Entry(record, Nature("reasoning", None), line.stamp, None), ("s" + text,))
         elif kind in _TWIN_EVENTS:
             said = _TWIN_EVENTS[kind]
             call_id = string(payload.get("call_id"))
-            entry = Entry(record, Nature(said.kind, None, said.name, call_id), line.at, None)
+            entry = Entry(record, Nature(said.kind, None, said.name, call_id), line.stamp, None)
             self._twin(entry, () if call_id is None else (f"i{call_id}",))
         elif kind == "context_compacted":
             self._compaction_told(line, record)
@@ -345,15 +359,15 @@ class Assembler:
             self._ended(line, record)
         elif kind == "thread_rolled_back":
             self._end_waiting()
-            self._put(Entry(record, Nature("notice", None), line.at, None))
+            self._put(Entry(record, Nature("notice", None), line.stamp, None))
         else:
             known = kind in _NOTICES
-            self._put(Entry(record, Nature("notice" if known else "unknown", None), line.at, None))
+            self._put(Entry(record, Nature("notice" if known else "unknown", None), line.stamp, None))
 
     def _ended(self, line: Line, record: Record) -> None:
         self._end_waiting()
         if line.kind == "turn_aborted" or line.payload.get("error"):
-            self._put(Entry(record, Nature("notice", None), line.at, None))
+            self._put(Entry(record, Nature("notice", None), line.stamp, None))
 
     def _completed(self, line: Line, record: Record, item: Mapping[str, object]) -> None:
         kind = item.get("type")
@@ -361,7 +375,7 @@ class Assembler:
             self._compaction_told(line, record)
             return
         item_id = string(item.get("id"))
-        entry = Entry(record, items.completed_nature(item), line.at, item_id)
+        entry = Entry(record, items.completed_nature(item), line.stamp, item_id)
         if kind == "UserMessage":
             self._prompted(entry, items.item_prompt(item))
             return
@@ -407,7 +421,7 @@ class Assembler:
     def _compaction_told(self, line: Line, record: Record) -> None:
         """The event after a ``compacted`` line; it is an entry only where that line was lost."""
         if not self._compacted:
-            self._put(Entry(record, Nature("notice", None), line.at, None))
+            self._put(Entry(record, Nature("notice", None), line.stamp, None))
 
 
 def giant_entry(record: Record) -> Entry | None:

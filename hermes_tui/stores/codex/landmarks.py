@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -92,10 +93,9 @@ def _replayed(own: Sequence[Span], order: dict[str, int]) -> Landmarks:
     """Follow turns and rollbacks through the whole of a legacy thread (facts/codex.md section 4)."""
     replay = _Replay()
     for span in own:
-        reader = LineReader(span.path, lambda entry, path=span.path: replay.take(path, entry))  # type: ignore[misc]
+        reader = LineReader(span.path, partial(replay.take, span.path), replay.look)
         for record in read_records(span.path, offset=span.start, line=span.line, end=span.end):
-            for line, _ in reader.feed(record):
-                replay.look(line)
+            reader.feed(record)
         reader.assembler.finish()
     newest = next((place for place in reversed(replay.places) if place[1].kept is not None), None)
     compaction = None if newest is None else (order[newest[0]], newest[1].offset)

@@ -28,8 +28,15 @@ _COUNTERS: Final = (
 
 def usage_from(counts: Mapping[str, object]) -> Usage:
     """A usage object of Codex, whose ``input_tokens`` count what was cached as well (facts/codex.md section 5)."""
-    total, read, write, output, reasoning = (whole(counts.get(key)) for key in _COUNTERS)
-    return Usage(max(0, total - read - write), output, read, write, reasoning)
+    read = whole(counts.get("cached_input_tokens"))
+    write = whole(counts.get("cache_write_input_tokens"))
+    return Usage(
+        max(0, whole(counts.get("input_tokens")) - read - write),
+        whole(counts.get("output_tokens")),
+        read,
+        write,
+        whole(counts.get("reasoning_output_tokens")),
+    )
 
 
 def is_own_turn(payload: Mapping[str, object], born: float | None) -> bool:
@@ -109,10 +116,13 @@ class Ledger:
     turn_prompts: int = 0
     reply: str | None = None
     """The entry the next request's usage belongs to: its first since the request before."""
+    has_records: bool = False
+    """Usage records were met: running totals are not needed any more."""
+    source: RawText | None = None
+    cwd: RawText | None = None
     _settings: Mapping[str, object] | None = None
     _events: list[CacheEvent] = field(default_factory=list)
     _seen: set[str] = field(default_factory=set)
-    _has_records: bool = False
     _totals: dict[str, int] = field(default_factory=dict)
     _fill_before: int | None = None
     _last_response: str | None = None
@@ -125,6 +135,7 @@ class Ledger:
         """Take the file's first meta."""
         self.thread = meta.id
         self.provider = meta.provider
+        self.source, self.cwd = meta.source, meta.cwd
         if meta.is_revert:
             self._note("rewind", "the thread was reverted to an earlier turn")
         elif meta.forked_from is not None:
@@ -159,17 +170,19 @@ class Ledger:
     # ---------------------------------------------------------------------------------------------- requests
 
     def _record(self, line: Line, payload: Mapping[str, object]) -> Request | None:
-        self._has_records = True
+        self.has_records = True
         owner = string(payload.get("thread_id"))
         response = string(payload.get("response_id"))
         self._last_response = response
         self._fill_before = self.fill
+        usage = mapping(payload.get("usage"))
+        self.fill = whole(usage.get("total_tokens")) or self.fill
         if (owner is not None and self.thread is not None and owner != self.thread) or response in self._seen:
             self.reply = None
             return None
         if response is not None:
             self._seen.add(response)
-        return self._request(line, response, usage_from(mapping(payload.get("usage"))))
+        return self._request(line, response, usage_from(usage))
 
     def _request(self, line: Line, response: str | None, usage: Usage) -> Request:
         request = Request(
@@ -183,6 +196,8 @@ class Ledger:
             usage=usage,
             reports_writes=usage.cache_write > 0,
             events=tuple(self._events),
+            source=self.source,
+            cwd=self.cwd,
         )
         self.requests.append(request)
         self._events = []
@@ -203,7 +218,7 @@ class Ledger:
             if self._weigh is not None and not whole(last.get("input_tokens")):
                 self.compactions[self._weigh] = replace(self.compactions[self._weigh], after_tokens=size)
                 self._weigh = None
-        return self._count_delta(line, info, last, copied=copied)
+        return None if self.has_records else self._count_delta(line, info, last, copied=copied)
 
     def _count_delta(
         self, line: Line, info: Mapping[str, object], last: Mapping[str, object], *, copied: bool
@@ -219,7 +234,7 @@ class Ledger:
                 delta = now
         else:
             delta = {key: whole(last.get(key)) for key in _COUNTERS}
-        if copied or self._has_records or not any(delta.values()):
+        if copied or not any(delta.values()):
             return None
         return self._request(line, None, usage_from(delta))
 
@@ -263,7 +278,8 @@ class Ledger:
         changed = [
             f"{key}: {_short(before.get(key))} → {_short(payload.get(key))}"
             for key in CONTEXT_KEYS
-            if _without_model(before.get(key)) != _without_model(payload.get(key))
+            if before.get(key) != payload.get(key)
+            and _without_model(before.get(key)) != _without_model(payload.get(key))
         ]
         if changed:
             self._note("context-change", "; ".join(changed))
@@ -309,33 +325,37 @@ class Ledger:
 
     def dump(self) -> dict[str, object]:
         """The state as JSON values."""
-        return {
-            "thread": self.thread, "provider": self.provider, "model": self.model, "models": list(self.models),
+        plain = {name: getattr(self, name) for name in _PLAIN}
+        return plain | {
+            "models": list(self.models),
             "requests": [_request_state(request) for request in self.requests],
             "compactions": [
                 [c.at, c.trigger, c.before_tokens, c.after_tokens, c.kept, c.dropped, c.line] for c in self.compactions
             ],
-            "window": self.context_window, "fill": self.fill, "open": self.turn_open, "prompts": self.turn_prompts,
-            "reply": self.reply, "settings": self._settings, "events": [[e.cause, e.evidence] for e in self._events],
-            "seen": sorted(self._seen), "records": self._has_records, "totals": self._totals,
-            "before": self._fill_before, "response": self._last_response, "settle": self._settle, "weigh": self._weigh,
-        }  # fmt: skip
+            "events": [[event.cause, event.evidence] for event in self._events],
+            "seen": sorted(self._seen),
+        }
 
     @classmethod
     def restore(cls, path: str, state: Mapping[str, Any]) -> Ledger:
         """Take up the state again."""
-        return cls(
-            path, state["thread"], state["provider"], state["model"],
-            [_request_of(values) for values in state["requests"]],
-            [
-                Compaction(at, trigger, before, after, kept, dropped, path, line)
-                for at, trigger, before, after, kept, dropped, line in state["compactions"]
-            ],
-            dict.fromkeys(state["models"]), state["window"], state["fill"], state["open"], state["prompts"],
-            state["reply"], state["settings"], [CacheEvent(cause, evidence) for cause, evidence in state["events"]],
-            set(state["seen"]), state["records"], state["totals"], state["before"], state["response"],
-            state["settle"], state["weigh"],
-        )  # fmt: skip
+        made = cls(path, **{name: state[name] for name in _PLAIN})
+        made.models = dict.fromkeys(state["models"])
+        made.requests = [_request_of(values) for values in state["requests"]]
+        made.compactions = [
+            Compaction(at, trigger, before, after, kept, dropped, path, line)
+            for at, trigger, before, after, kept, dropped, line in state["compactions"]
+        ]
+        made._events = [CacheEvent(cause, evidence) for cause, evidence in state["events"]]
+        made._seen = set(state["seen"])
+        return made
+
+
+_PLAIN: Final = (
+    "thread", "provider", "model", "context_window", "fill", "turn_open", "turn_prompts", "reply", "has_records",
+    "source", "cwd", "_settings", "_totals", "_fill_before", "_last_response", "_settle", "_weigh",
+)  # fmt: skip
+"""What of a ledger is JSON as it is."""
 
 
 def _request_state(request: Request) -> list[object]:
@@ -343,16 +363,16 @@ def _request_state(request: Request) -> list[object]:
     return [
         request.session_id, request.request_id, request.message_id, request.at, request.model, request.provider,
         [usage.input, usage.output, usage.cache_read, usage.cache_write, usage.reasoning],
-        [[event.cause, event.evidence] for event in request.events],
+        [[event.cause, event.evidence] for event in request.events], request.source, request.cwd,
     ]  # fmt: skip
 
 
 def _request_of(values: list[Any]) -> Request:
-    session, request_id, message, at, model, provider, counts, events = values
+    session, request_id, message, at, model, provider, counts, events, source, cwd = values
     usage = Usage(*counts)
     return Request(
         session, session, request_id, message, at, model, provider, usage, reports_writes=usage.cache_write > 0,
-        events=tuple(CacheEvent(cause, evidence) for cause, evidence in events),
+        events=tuple(CacheEvent(cause, evidence) for cause, evidence in events), source=source, cwd=cwd,
     )  # fmt: skip
 
 

@@ -41,8 +41,14 @@ class LiveEntries:
             self._newest = (key, entry.text_key, entry.kind, self._newest)
         return None
 
+    def add(self, key: str, kind: MessageKind) -> None:
+        """Take in an entry that is neither prompt nor compaction."""
+        self._newest = (key, None, kind, self._newest)
+
     def look(self, line: Line) -> None:
-        """Take in what an event says of turns, after the entries of its line."""
+        """Take in what a line says of turns, after the entries of that line."""
+        if line.type != "event_msg":
+            return
         if line.kind in TURN_STARTS:
             self._turn_start, self._turn_counted, self._in_turn = self._newest, False, True
         elif line.kind in TURN_ENDS:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -53,8 +52,9 @@ def read_document(path: str) -> Record:
 
 def first_values(record: Record) -> tuple[object, ...]:
     """The lines of a record: itself, what was cut out of a damaged one, or the parts of a document."""
-    if record.value is None:
+    value = record.value
+    if value is None:
         return record.rescued
-    if isinstance(record.value, Mapping) and "items" in record.value:
-        return document_values(record.value) or (record.value,)
-    return (record.value,)
+    if isinstance(value, dict) and "items" in value:
+        return document_values(value) or (value,)
+    return (value,)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
+
+import orjson
 
 from hermes_tui.model import SessionRow, StoreRef
 from hermes_tui.storage.jsonl import Record, read_piece, read_records, read_records_backward
@@ -13,16 +16,17 @@ from hermes_tui.stores.codex.entries import TITLE_LENGTH, TURN_ENDS, TURN_STARTS
 from hermes_tui.stores.codex.fold import CodexFold, row_of
 from hermes_tui.stores.codex.oldest import is_oldest
 from hermes_tui.stores.codex.reader import names_thread
-from hermes_tui.stores.codex.rollout import Line, Meta, id_time, line_of, mapping, raw, read_meta, read_name, seconds
+from hermes_tui.stores.codex.rollout import Line, Meta, line_of, mapping, raw, read_meta, read_name, seconds
+from hermes_tui.stores.conversation import RUNNING_SECONDS
 from hermes_tui.stores.log_source import LogFile
 
 HEAD_REACH: Final = 8 << 20
 """Bytes within which the first prompt is looked for: long instructions and copied context stand before it."""
 TAIL_REACH: Final = 64 << 10
 """Bytes from the end within which the last whole line and the end of the last turn are looked for."""
-_HEAD_WORDS: Final = (
-    b'"session_meta"', b'"turn_context"', b'"user_message"', b'"UserMessage"', b'"role":"user"', b'"role": "user"',
-)  # fmt: skip
+QUICK_HEAD: Final = 64 << 10
+QUICK_TAIL: Final = 8 << 10
+"""Bytes of a first look: enough where nothing is odd."""
 _WORD_REACH: Final = 600
 """Bytes of a line within which those words stand when they say what the line is."""
 
@@ -97,8 +101,17 @@ def _begun(text: str) -> str | None:
 
 
 def _worth_parsing(line: bytes) -> bool:
+    """Whether a line may say something of the head; one test after another, for that is fastest."""
     head = line[:_WORD_REACH]
-    return any(word in head for word in _HEAD_WORDS) or b'"payload"' not in head
+    return (
+        b'"UserMessage"' in head
+        or b'"user_message"' in head
+        or b'"role":"user"' in head
+        or b'"turn_context"' in head
+        or b'"session_meta"' in head
+        or b'"payload"' not in head
+        or b'"role": "user"' in head
+    )
 
 
 def _read_head(log: LogFile) -> _Head:
@@ -145,31 +158,81 @@ def _read_tail(log: LogFile) -> _Tail:
     return _Tail(at, False, problems)
 
 
-def peek(ref: StoreRef, log: LogFile) -> SessionRow:
-    """A row from head and tail; small and old files are folded whole instead.
+def peek(ref: StoreRef, log: LogFile, now: float) -> SessionRow:
+    """A row from head and tail; documents of the oldest client are read whole.
+
+    Args:
+        ref: the store.
+        log: the file.
+        now: Unix seconds; whether a turn is open is asked only of a file that was active lately.
 
     Raises:
         OSError: the file cannot be read.
     """
     if is_oldest(log.path):
         return CodexFold(ref, log).summary().row
-    head = _read_head(log)
-    tail = _read_tail(log)
-    row = row_of(ref, log, head.meta)
-    headless = 1 if head.meta is None else 0
-    return replace(
-        row,
+    begun, ended = _ends(log.path)
+    head = _quick_head(log, begun) or _read_head(log)
+    at = _quick_tail(ended)
+    tail = _Tail(at, False, 0) if at is not None and at < now - RUNNING_SECONDS else _read_tail(log)
+    return row_of(
+        ref,
+        log,
+        head.meta,
+        first_at=head.first_at,
+        folder=raw(head.cwd),
         title=raw(head.prompt),
         preview=raw(head.prompt),
-        cwd=row.cwd or raw(head.cwd),
         model=raw(head.model),
-        started_at=row.started_at or head.first_at or id_time(log.session_id),
-        last_active_at=tail.at or row.started_at or head.first_at,
+        last_active_at=tail.at,
         running=tail.turn_open,
-        problems=head.problems + tail.problems + headless,
+        problems=head.problems + tail.problems + (head.meta is None),
     )
 
 
+def _ends(path: str) -> tuple[bytes, bytes]:
+    """The first and the last bytes of a file, for one opening."""
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    try:
+        begun = os.read(handle, QUICK_HEAD)
+        size = os.fstat(handle).st_size
+        if size <= len(begun):
+            return begun, begun[-QUICK_TAIL:]
+        os.lseek(handle, max(0, size - QUICK_TAIL), os.SEEK_SET)
+        return begun, os.read(handle, QUICK_TAIL)
+    finally:
+        os.close(handle)
+
+
+def _quick_head(log: LogFile, begun: bytes) -> _Head | None:
+    """The head of a file as the program writes it; ``None`` when anything is odd or missing."""
+    if not begun.startswith(b"{"):
+        return None
+    head, name = _Head(), read_name(log.path.rpartition("/")[2]).thread_id
+    start = 0
+    while (end := begun.find(b"\n", start)) >= 0:
+        line = begun[start:end]
+        if start == 0 or _worth_parsing(line):
+            try:
+                value = orjson.loads(line)
+            except orjson.JSONDecodeError:
+                return None
+            if head.take(Record(0, start, len(line), value, line), name):
+                return head
+        start = end + 1
+    return None
+
+
+def _quick_tail(ended: bytes) -> float | None:
+    """The time of the last line when it is whole and begins as the program writes it."""
+    if not ended.endswith(b"}\n"):
+        return None
+    begin = ended.rfind(b"\n", 0, -1) + 1
+    found = _STAMP.match(ended, begin)
+    return None if found is None or begin == 0 else seconds(found[1].decode("ascii"))
+
+
+_STAMP: Final = re.compile(rb'\{"timestamp":"([0-9T:.Z+-]{20,35})"')
 _FORK: Final = re.compile(rb'"forked_from_id"\s*:\s*"([0-9A-Za-z-]{1,64})"')
 _FORK_REACH: Final = 2_048
 """Bytes of the first line within which it names the thread it was forked from (facts/codex.md section 2, key order)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from hermes_tui.model import MessageKind
@@ -10,7 +10,7 @@ from hermes_tui.storage.jsonl import Record
 from hermes_tui.stores.codex.entries import Assembler, Entry
 from hermes_tui.stores.codex.ledger import Ledger, Ownership
 from hermes_tui.stores.codex.oldest import first_values
-from hermes_tui.stores.codex.rollout import Line, Meta, line_of, read_meta, read_name
+from hermes_tui.stores.codex.rollout import Line, Meta, line_of, read_meta, read_name, string
 
 FROM_MODEL: Final[frozenset[MessageKind]] = frozenset({"reply", "reasoning", "tool-call"})
 """Kinds of entries a model's answer consists of."""
@@ -42,8 +42,10 @@ def is_giant(record: Record) -> bool:
 class LineReader:
     """Takes the records of one file in order."""
 
-    def __init__(self, path: str, sink: Callable[[Entry], None]) -> None:
+    def __init__(self, path: str, sink: Callable[[Entry], None], look: Callable[[Line], None]) -> None:
         self.path = path
+        self._look = look
+        """Told of each line after its entries."""
         self.tag = place_tag(path)
         self.meta: Meta | None = None
         self.name = read_name(path.rpartition("/")[2]).thread_id
@@ -54,35 +56,46 @@ class LineReader:
         self.assembler = Assembler(sink, self._said)
         self._meta_line: Line | None = None
 
-    def feed(self, record: Record) -> Iterator[tuple[Line, bool]]:
-        """Take in a record: each whole line in it, and whether it is a copy; entries go to the sink."""
+    def feed(self, record: Record) -> None:
+        """Take in a record; its entries go to the sink."""
         self._lines += 1
-        if is_giant(record):
+        if record.value is None and is_giant(record):
             self.assembler.feed_giant(record, copied=self.owner.copied)
             return
         for part, value in enumerate(first_values(record)):
             line = line_of(value)
             if line is not None:
-                yield line, self._line(line, record, part)
+                self._line(line, record, part)
 
-    def _line(self, line: Line, record: Record, part: int) -> bool:
+    def _line(self, line: Line, record: Record, part: int) -> None:
         if line.type == "session_meta":
-            return self._session_meta(line)
-        copied = self.owner.look(line)
-        self.ledger.feed(line, record, copied=copied)
-        self.assembler.feed(line, record, copied=copied, part=part)
-        return copied
+            self._session_meta(line)
+        else:
+            copied = self.owner.copied and self.owner.look(line)
+            self.ledger.feed(line, record, copied=copied)
+            self.assembler.feed(line, record, copied=copied, part=part)
+        self._look(line)
 
-    def _session_meta(self, line: Line) -> bool:
+    def skim(self, kind: MessageKind, payload: Mapping[str, object], line: int) -> None:
+        """Take in an item of the model that needs no twin: what ledger and later lines must know of it."""
+        self._lines += 1
+        if kind in FROM_MODEL:
+            if self.ledger.reply is None:
+                self.ledger.said(string(payload.get("id")) or f"{self.tag}L{line}")
+            if kind == "tool-call":
+                self.assembler.open_call(payload)
+        elif kind == "tool-result":
+            self.assembler.close_call(payload)
+
+    def _session_meta(self, line: Line) -> None:
         if self.meta is not None:
-            return True
+            return
         meta = read_meta(line)
         if not names_thread(meta, self.name, first=self._lines == 1):
             # The file's own meta is lost and this is the source's: from here on lines are copies.
             self.owner.foreign()
-            return True
-        self.begin(line)
-        return False
+        else:
+            self.begin(line)
 
     def begin(self, line: Line) -> None:
         """Take a meta for the file's own."""

@@ -84,9 +84,8 @@ def id_time(thread_id: str) -> float | None:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One line in the shape of an envelope, whichever format it was written in."""
+class Line(NamedTuple):
+    """One line in the shape of an envelope, whichever format it was written in. A tuple, for there are many."""
 
     type: str
     payload: Mapping[str, object]
@@ -113,17 +112,17 @@ def line_of(value: object) -> Line | None:
     """A parsed line as an envelope; ``None`` when it is no object."""
     if not isinstance(value, dict):
         return None
-    kind, payload = value.get("type"), value.get("payload")
-    stamp = value.get("timestamp")
+    kind, payload, stamp, ordinal = (
+        value.get("type"),
+        value.get("payload"),
+        value.get("timestamp"),
+        value.get("ordinal"),
+    )
+    if type(kind) is str and type(payload) is dict and type(stamp) is str:
+        return Line(kind, payload, stamp, ordinal if type(ordinal) is int else None)
     stamp = stamp if isinstance(stamp, str) else None
     if isinstance(kind, str) and "payload" in value:
-        ordinal = value.get("ordinal")
-        return Line(
-            kind,
-            payload if isinstance(payload, dict) else _EMPTY,
-            stamp,
-            ordinal if isinstance(ordinal, int) and not isinstance(ordinal, bool) else None,
-        )
+        return Line(kind, payload if isinstance(payload, dict) else _EMPTY, stamp, None)
     return _bare_line(value, kind, stamp)
 
 
@@ -156,7 +155,9 @@ def raw(value: object) -> RawText | None:
 
 def whole(value: object) -> int:
     """A count of tokens or bytes; 0 in place of anything that is none."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if type(value) is int:
+        return value if 0 <= value < 1 << 62 else 0
+    if not isinstance(value, float):
         return 0
     return max(0, int(value)) if value == value and abs(value) < 1 << 62 else 0
 

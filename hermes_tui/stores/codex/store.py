@@ -29,12 +29,15 @@ from hermes_tui.stores.codex.agent_mirror import AgentMirror, MirrorRow, indexed
 from hermes_tui.stores.codex.discovery import LOCKS, NAMES, Found, held_locks, walk
 from hermes_tui.stores.codex.findings import agent_findings, stale_findings
 from hermes_tui.stores.codex.fold import CodexFold
+from hermes_tui.stores.codex.index_texts import CodexTexts
+from hermes_tui.stores.codex.oldest import is_oldest
 from hermes_tui.stores.codex.peek import forked_from, peek
 from hermes_tui.stores.codex.rollout import read_name, source_word
 from hermes_tui.stores.codex.spans import ThreadFiles, first_meta
 from hermes_tui.stores.codex.transcript import CodexTranscript
 from hermes_tui.stores.conversation import RUNNING_SECONDS
 from hermes_tui.stores.log_source import LogFile, LogSummary
+from hermes_tui.stores.log_texts import LogTexts
 from hermes_tui.stores.logs import PEEKS_KEPT, LogIndex, LogStore, Peeked, with_requests
 from hermes_tui.stores.protocol import ChangeVerb, Transcript
 from hermes_tui.text import RawText
@@ -94,7 +97,11 @@ class CodexStore(LogStore):
 
     def peek(self, log: LogFile) -> SessionRow:
         """See :meth:`LogStore.peek`."""
-        return peek(self.ref, log)
+        return peek(self.ref, log, self.clock())
+
+    def log_texts(self, log: LogFile) -> LogTexts | None:
+        """See :meth:`LogStore.log_texts`; the oldest files are one document and have no lines."""
+        return None if is_oldest(log.path) else CodexTexts()
 
     def fold(self, log: LogFile, state: bytes | None = None) -> CodexFold:
         """See :meth:`LogStore.fold`."""

@@ -25,7 +25,7 @@ from hermes_tui.stores.codex.landmarks import MOST_WHOLE, Landmarks, find_landma
 from hermes_tui.stores.codex.live import LiveEntries
 from hermes_tui.stores.codex.oldest import first_values, is_oldest, read_document
 from hermes_tui.stores.codex.reader import LineReader, entry_id, is_giant, place_tag
-from hermes_tui.stores.codex.rollout import Line, line_of, mapping
+from hermes_tui.stores.codex.rollout import Line, line_of, mapping, seconds
 from hermes_tui.stores.codex.spans import Span, first_meta
 from hermes_tui.stores.log_source import MALFORMED, Pulse, no_pulse, problem_of
 from hermes_tui.stores.protocol import TEXT_PIECE
@@ -145,7 +145,7 @@ class CodexTranscript:
 
     def _read(self, span: Span, entries: list[Entry], live: LiveEntries) -> Iterator[bool]:
         """Read a span; after each record, whether a reply is open whose usage is not known yet."""
-        file = _File(LineReader(span.path, lambda entry: self._take(entry, entries, live, file)))
+        file = _File(LineReader(span.path, lambda entry: self._take(entry, entries, live, file), live.look))
         self._files.setdefault(_key(span), file)
         if span.start and span.meta is not None:
             self._begin_inside(file, span)
@@ -153,7 +153,7 @@ class CodexTranscript:
             for count, record in enumerate(span_records(span)):
                 if count % PULSE_EVERY == 0:
                     self._pulse()
-                self._feed(file, record, live)
+                self._feed(file, record)
                 yield file.reader.ledger.reply is not None
         except OSError as error:
             self._tell(Problem(span.path, None, None, f"cannot be read: {error.strerror or error}"))
@@ -168,16 +168,14 @@ class CodexTranscript:
         if line is not None:
             file.reader.begin(line)
 
-    def _feed(self, file: _File, record: Record, live: LiveEntries) -> None:
+    def _feed(self, file: _File, record: Record) -> None:
         path = file.reader.path
         if record.problem is not None or (record.value is None and not record.rescued):
             self._tell(problem_of(path, record))
         elif record.value is not None and not isinstance(record.value, dict):
             self._tell(Problem(path, record.line, record.offset, "not a JSON object"))
         try:
-            for line, _ in file.reader.feed(record):
-                if line.type == "event_msg":
-                    live.look(line)
+            file.reader.feed(record)
         except MALFORMED as error:
             reason = f"a record of an unexpected shape ({type(error).__name__}: {error})"
             self._tell(Problem(path, record.line, record.offset, reason))
@@ -205,7 +203,7 @@ class CodexTranscript:
             role=None if entry.role is None else RawText(entry.role),
             kind=entry.kind,
             state=_state(span, entry, marks),
-            at=entry.at,
+            at=seconds(entry.stamp),
             size=entry.length,
             tool_name=None if entry.name is None else RawText(entry.name),
             tool_call_id=None if entry.call_id is None else RawText(entry.call_id),
