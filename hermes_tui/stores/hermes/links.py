@@ -300,38 +300,41 @@ def connected_links(connection: ReadConnection, schema: Schema, session_id: str)
     return _walked(connection, schema, (session_id,), _UP, _DOWN)
 
 
-# UNION drops what was seen before, so that rings end.
+# UNION drops what was seen before, so that rings end. CROSS JOIN keeps the order of the tables: without statistics,
+# which these stores do not have, SQLite would walk all sessions instead.
 _UP: Final = """
     up(id) AS (
         SELECT value FROM json_each(:ids)
         UNION
-        SELECT s.parent_session_id FROM up JOIN sessions s ON s.id = up.id WHERE s.parent_session_id IS NOT NULL)"""
+        SELECT s.parent_session_id FROM up CROSS JOIN sessions s ON s.id = up.id
+         WHERE s.parent_session_id IS NOT NULL)"""
 _DOWN: Final = """
     down(id) AS (
         SELECT id FROM up
         UNION
-        SELECT c.id FROM down JOIN sessions c ON c.parent_session_id = down.id)"""
+        SELECT c.id FROM down CROSS JOIN sessions c ON c.parent_session_id = down.id)"""
 _UP_COMPRESSED: Final = """
     up(id) AS (
         SELECT value FROM json_each(:ids)
         UNION
-        SELECT p.id FROM up JOIN sessions s ON s.id = up.id JOIN sessions p ON p.id = s.parent_session_id
+        SELECT p.id FROM up CROSS JOIN sessions s ON s.id = up.id CROSS JOIN sessions p ON p.id = s.parent_session_id
          WHERE p.end_reason = 'compression'),
     above(id) AS (
         SELECT id FROM up
         UNION
-        SELECT s.parent_session_id FROM up JOIN sessions s ON s.id = up.id WHERE s.parent_session_id IS NOT NULL)"""
+        SELECT s.parent_session_id FROM up CROSS JOIN sessions s ON s.id = up.id
+         WHERE s.parent_session_id IS NOT NULL)"""
 _DOWN_COMPRESSED: Final = """
     compressed(id) AS (
-        SELECT up.id FROM up JOIN sessions s ON s.id = up.id WHERE s.end_reason = 'compression'
+        SELECT up.id FROM up CROSS JOIN sessions s ON s.id = up.id WHERE s.end_reason = 'compression'
         UNION
-        SELECT c.id FROM compressed JOIN sessions c ON c.parent_session_id = compressed.id
+        SELECT c.id FROM compressed CROSS JOIN sessions c ON c.parent_session_id = compressed.id
          WHERE c.end_reason = 'compression'),
     down(id) AS (
         SELECT id FROM above
-        UNION SELECT c.id FROM up JOIN sessions c ON c.parent_session_id = up.id
+        UNION SELECT c.id FROM up CROSS JOIN sessions c ON c.parent_session_id = up.id
         UNION SELECT id FROM compressed
-        UNION SELECT c.id FROM compressed JOIN sessions c ON c.parent_session_id = compressed.id)"""
+        UNION SELECT c.id FROM compressed CROSS JOIN sessions c ON c.parent_session_id = compressed.id)"""
 
 
 def _walked(connection: ReadConnection, schema: Schema, ids: Sequence[str], up: str, down: str) -> Links:
