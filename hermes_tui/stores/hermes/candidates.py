@@ -13,7 +13,7 @@ from typing import Any, Final
 from hermes_tui.storage.reading import ReadConnection
 from hermes_tui.stores.hermes.asks import SCAN, Ask, Plan
 
-FIRST_PAGE: Final = 80
+FIRST_PAGE: Final = 60
 """Candidates of the first window: a page of hits and some that are none."""
 MOST_PAGE: Final = 5_000
 FIRST_WINDOW: Final = 20_000

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from hermes_tui.model import SHOWN_STATES, Message, MessageHead
+from hermes_tui.model import Message, MessageHead
 from hermes_tui.storage.errors import QueryFailed, StoreDamaged
 from hermes_tui.storage.fulltext import Matcher
 from hermes_tui.storage.reading import ReadConnection
@@ -39,9 +39,11 @@ READ_BYTES: Final = 16 << 20
 READ_ROWS: Final = 500
 MOST_READ: Final = 32 << 20
 """Bytes of one content that are searched."""
-NEAR_ROWS: Final = 6
+NEAR_ROWS: Final = 3
 """Rows looked at on each side of a hit for one that says something."""
 NEAR_CHARACTERS: Final = 1_000
+MOST_SHORT: Final = 8_192
+"""Bytes of a neighbour's content that are read."""
 
 
 def propose(
@@ -213,35 +215,59 @@ class _Run:
 
     def neighbours(self, messages: Sequence[Message]) -> list[Neighbours]:
         """The entries before and after some hits in their sessions."""
-        return self._asking.ask(
-            lambda connection, schema: [self._around(connection, schema, message.head) for message in messages]
-        )
+        return self._asking.ask(lambda connection, schema: self._all_around(connection, schema, messages))
 
-    def _around(self, connection: ReadConnection, schema: Schema, head: MessageHead) -> Neighbours:
-        number = int(head.id)
+    def _all_around(self, connection: ReadConnection, schema: Schema, messages: Sequence[Message]) -> list[Neighbours]:
+        near = [self._near(connection, message.head) for message in messages]
+        entries = self._near_entries(connection, schema, sorted({number for ids in near for number in ids}))
+        found: list[Neighbours] = []
+        for message, ids in zip(messages, near, strict=True):
+            own = (int(message.head.id), message.head.part)
+            around = [entry for number in ids for entry in entries.get(number, ())]
+            before = [entry for place, entry in around if place < own]
+            after = [entry for place, entry in around if place > own]
+            found.append((before[-1] if before else None, after[0] if after else None))
+        return found
+
+    def _near(self, connection: ReadConnection, head: MessageHead) -> list[int]:
+        """The ids of the rows around a hit in its session, its own among them."""
         sql = f"SELECT m.id FROM messages m WHERE m.session_id = ? AND {self._where.shown.sql}"
         # Sorted here: with ORDER BY SQLite may walk the whole table by row id instead of the session's index.
         ids = sorted(row[0] for row in connection.rows(sql, (head.session_id, *self._where.shown.values)))
-        place = bisect_left(ids, number)
-        near = ids[max(place - NEAR_ROWS, 0) : place + NEAR_ROWS + 1]
-        messages = self._near(connection, schema, near)
-        own = (number, head.part)
-        before = [message for key, message in messages if key < own]
-        after = [message for key, message in messages if key > own]
-        return _neighbour(before[-1:]), _neighbour(after[:1])
+        place = bisect_left(ids, int(head.id))
+        return ids[max(place - NEAR_ROWS, 0) : place + NEAR_ROWS + 1]
 
-    def _near(
+    def _near_entries(
         self, connection: ReadConnection, schema: Schema, ids: Sequence[int]
-    ) -> list[tuple[tuple[int, int], Message]]:
-        """The entries of these rows that say something, in order."""
-        cells = read_cells(connection, schema, [str(number) for number in ids], sent=False)
-        found: list[tuple[tuple[int, int], Message]] = []
-        for row in stored_rows(connection, schema, ids, prints=False):
-            own = cells.get(str(row.id))
-            for message in _messages(connection, row, own) if own else ():
-                if message.text and (self._filters.all_states or message.head.state in SHOWN_STATES):
-                    found.append(((row.id, message.head.part), message))
+    ) -> dict[int, list[tuple[tuple[int, int], Neighbour]]]:
+        """The entries of these rows that say something, with their places; what was only thought is left out."""
+        found: dict[int, list[tuple[tuple[int, int], Neighbour]]] = {}
+        for start in range(0, len(ids), READ_ROWS):
+            some = ids[start : start + READ_ROWS]
+            cells = _short_cells(connection, schema, some)
+            for row in stored_rows(connection, schema, some, prints=False):
+                found[row.id] = [
+                    ((row.id, message.head.part), Neighbour(message.head.role, RawText(message.text[:NEAR_CHARACTERS])))
+                    for message in _messages(connection, row, cells[row.id])
+                    if message.text and message.head.kind != "reasoning"
+                ]
         return found
+
+
+def _short_cells(connection: ReadConnection, schema: Schema, ids: Sequence[int]) -> dict[int, Cells]:
+    """The cells of some rows with only the beginning of long texts."""
+    # Structured content is JSON: half of it says nothing.
+    sql = (
+        f"SELECT m.id, octet_length(m.content), CASE WHEN octet_length(m.content) <= {MOST_SHORT}"
+        " OR (substr(CAST(m.content AS BLOB), 1, 1) = x'00')"
+        f" THEN CAST(m.content AS BLOB) ELSE substr(CAST(m.content AS BLOB), 1, {MOST_SHORT}) END,"
+        f" {schema.column('messages', 'tool_calls', 'm')}"
+        f" FROM messages m WHERE m.id IN ({','.join('?' * len(ids))})"
+    )
+    return {
+        number: Cells(number, size or 0, content, RawText(""), text_or_none(calls), None)
+        for number, size, content, calls in connection.rows(sql, list(ids))
+    }
 
 
 def _frozen(condition: tuple[str, list[Any]]) -> tuple[str, tuple[Any, ...]]:
@@ -250,12 +276,6 @@ def _frozen(condition: tuple[str, list[Any]]) -> tuple[str, tuple[Any, ...]]:
 
 def _inherited(message: Message) -> Message:
     return replace(message, head=replace(message.head, state="inherited"))
-
-
-def _neighbour(messages: Sequence[Message]) -> Neighbour | None:
-    if not messages:
-        return None
-    return Neighbour(messages[0].head.role, RawText((messages[0].text or "")[:NEAR_CHARACTERS]))
 
 
 def _messages(connection: ReadConnection, row: Stored, cells: Cells) -> Iterator[Message]:
