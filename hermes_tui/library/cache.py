@@ -13,7 +13,6 @@ rate of the row before; a first row has none. What happens once (a compaction, a
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -192,7 +191,7 @@ def expected_tokens(before: Request | None, request: Request) -> int:
     if before is None:
         return size if request.calls == 1 else 0
     if before.calls > 1 or request.calls > 1:
-        return math.floor((before.usage.hit_rate or 0.0) * size)
+        return before.usage.cache_read * size // before.usage.prompt_size
     left = before.usage.cache_read + before.usage.cache_write if before.reports_writes else before.usage.prompt_size
     return min(left, size)
 

@@ -12,6 +12,7 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.worker import get_current_worker
 
+from hermes_tui.library.drop_marks import marked_lineage
 from hermes_tui.library.lineage import lineage_of
 from hermes_tui.library.sources import Found
 from hermes_tui.model import Lineage
@@ -83,6 +84,8 @@ class LineageScreen(Place):
     @work(thread=True, exclusive=True, group="lineage", exit_on_error=False, description="Reading the lineage")
     def _read(self, found: Found) -> None:
         lineage = lineage_of(found)
+        if self.desk.library is not None:
+            lineage = marked_lineage(self.desk.library, found.store, lineage)
         if not get_current_worker().is_cancelled:
             self.post_message(self.TreeRead(found, lineage))
 
@@ -144,6 +147,8 @@ class LineageScreen(Place):
     @on(VirtualList.Chosen)
     def _chosen(self) -> None:
         if (found := self._here()) is not None:
+            # It becomes the subject, but the tree around it is the one that is shown already.
+            self._shown = found
             self.post_message(ShowTranscript(found, conversation=False))
 
     def action_cache(self) -> None:

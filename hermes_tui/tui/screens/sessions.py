@@ -18,6 +18,7 @@ from textual.worker import get_current_worker
 
 from hermes_tui.library import catalog
 from hermes_tui.library.catalog import CatalogEntry, CatalogListing
+from hermes_tui.library.drop_marks import marked
 from hermes_tui.library.sources import Found, Library
 from hermes_tui.model import ListOrder, SessionRow
 from hermes_tui.text import clean_line
@@ -215,6 +216,11 @@ class SessionsScreen(Place):
         known = {(row.store.name, row.id): row for row in catalog.rows(entries)}
         rows = [known.get(key_of(entry)) for entry in entries]
         self.post_message(self.PageRead(number, page, rows))
+        # The rows first: the marks of bad cache drops need a second look.
+        if self.desk.library is not None:
+            marks = {(row.store.name, row.id): row for row in marked(self.desk.library, list(known.values()))}
+            if any(row.worst_drop_lost for row in marks.values()):
+                self.post_message(self.PageRead(number, page, [marks.get(key_of(entry)) for entry in entries]))
 
     @on(PageRead)
     def _page_read(self, event: PageRead) -> None:
