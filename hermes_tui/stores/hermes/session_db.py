@@ -24,7 +24,7 @@ from hermes_tui.stores.hermes.appending import (
     insert_session,
 )
 from hermes_tui.stores.hermes.creation import create_store
-from hermes_tui.stores.hermes.titles import next_title
+from hermes_tui.stores.hermes.titles import ask_writer, next_title
 
 T = TypeVar("T")
 
@@ -126,4 +126,4 @@ class SessionDB:
 
     def get_next_title_in_lineage(self, title: str) -> str:
         """The next free title: "Fix it" when unused, else "Fix it #2" and so on."""
-        return self.write(lambda raw: next_title(raw, title)).value
+        return self.write(lambda raw: next_title(ask_writer(raw), title)).value

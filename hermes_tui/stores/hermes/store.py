@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import tzinfo
 from pathlib import Path
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from hermes_tui.model import (
     CostGrouping,
@@ -46,6 +46,9 @@ from hermes_tui.stores.hermes.schema import Schema
 from hermes_tui.stores.hermes.transcript import HermesTranscript
 from hermes_tui.stores.hermes.usage import read_usage
 from hermes_tui.stores.protocol import ChangeVerb, Proposal, SearchFilters, Transcript
+
+if TYPE_CHECKING:
+    from hermes_tui.stores.hermes.changes import HermesChanges
 
 MOST_CANDIDATES: Final = 20
 """Ids a prefix is answered with."""
@@ -228,6 +231,13 @@ class HermesStore:
         root = self.home.root or self.home.folder
         usual = default_root(self._environ, Path(self._environ.get("HOME") or Path.home()))
         return () if root.absolute() == usual.absolute() else (("HERMES_HOME", str(root)),)
+
+    def changes(self) -> HermesChanges:
+        """The changes a person can make to this store."""
+        # Imported late: a list does not pay for the writing layer.
+        from hermes_tui.stores.hermes.changes import HermesChanges
+
+        return HermesChanges(self.ref, self._asking, self._environ)
 
     def change_command(self, verb: ChangeVerb, session_id: SessionId, title: str | None = None) -> str | None:
         """The product's own command; it has none for ending a session or emptying one."""

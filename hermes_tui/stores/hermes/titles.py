@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 import apsw
 
-from hermes_tui.storage.errors import StorageError
+from hermes_tui.stores.changing import ChangeRefused
 from hermes_tui.text import REPLACEMENT
 
 LONGEST_TITLE: Final = 100
@@ -20,7 +21,16 @@ _WHITE: Final = re.compile(r"\s+")
 _NUMBER: Final = re.compile(r"^(.*?) #(\d+)$", re.DOTALL)
 
 
-class TitleRefused(StorageError):
+Ask = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
+"""Asks a store, through a reading connection or inside a transaction."""
+
+
+def ask_writer(raw: apsw.Connection) -> Ask:
+    """How the same is asked inside a transaction."""
+    return lambda sql, params: raw.execute(sql, params).fetchall()
+
+
+class TitleRefused(ChangeRefused):
     """A title breaks a rule of the store."""
 
     def __init__(self, detail: str, advice: str | None = None, holder: str | None = None) -> None:
@@ -50,13 +60,11 @@ def title_base(title: str) -> str:
     return found[1] if found else title
 
 
-def next_title(raw: apsw.Connection, base: str) -> str:
+def next_title(ask: Ask, base: str) -> str:
     """The next free title of a lineage: the base itself when unused, else the highest number + 1."""
     base = title_base(base)
     pattern = base.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-    found = raw.execute(
-        "SELECT title FROM sessions WHERE title = ? OR title LIKE ? ESCAPE '\\'", (base, f"{pattern} #%")
-    ).fetchall()
+    found = ask("SELECT title FROM sessions WHERE title = ? OR title LIKE ? ESCAPE '\\'", (base, f"{pattern} #%"))
     numbers = [_number(title, base) for (title,) in found if isinstance(title, str)]
     taken = [number for number in numbers if number is not None]
     return f"{base} #{max(taken) + 1}" if taken else base
@@ -68,3 +76,44 @@ def _number(title: str, base: str) -> int | None:
         return 1
     found = _NUMBER.match(title)
     return int(found[2]) if found and found[1] == base else None
+
+
+def title_holder(ask: Ask, session_id: str, title: str) -> str | None:
+    """An older part of the same conversation that has the title, from which it moves; ``None``: it is free.
+
+    Raises:
+        TitleRefused: another conversation has it.
+    """
+    for (holder,) in ask("SELECT id FROM sessions WHERE title = ? AND id <> ?", (title, session_id)):
+        if holder in _compressed_ancestors(ask, session_id):
+            return str(holder)
+        advice = f"Free is: {next_title(ask, title)}"
+        raise TitleRefused(f"session {holder} has the title {title!r}", advice, str(holder))
+    return None
+
+
+def set_title(raw: apsw.Connection, session_id: str, title: str | None) -> bool:
+    """Set a title; runs inside a transaction. False when the session is gone.
+
+    Raises:
+        TitleRefused: another conversation has it.
+    """
+    ask = ask_writer(raw)
+    if title is not None and (holder := title_holder(ask, session_id, title)) is not None:
+        raw.execute("UPDATE sessions SET title = NULL WHERE id = ?", (holder,))
+    raw.execute("UPDATE sessions SET title = ? WHERE id = ?", (title, session_id))
+    if not raw.changes():
+        return False
+    if ask("SELECT 1 FROM pragma_table_info('sessions') WHERE name = 'title_source'", ()):
+        raw.execute("UPDATE sessions SET title_source = 'user' WHERE id = ?", (session_id,))
+    return True
+
+
+def _compressed_ancestors(ask: Ask, session_id: str) -> frozenset[str]:
+    """The older parts of a conversation; UNION ends a ring."""
+    found = ask(
+        "WITH RECURSIVE up(id) AS (SELECT ? UNION SELECT p.id FROM up JOIN sessions s ON s.id = up.id"
+        " JOIN sessions p ON p.id = s.parent_session_id WHERE p.end_reason = 'compression') SELECT id FROM up",
+        (session_id,),
+    )
+    return frozenset(str(row[0]) for row in found) - {session_id}
