@@ -51,6 +51,7 @@ class JsonlBackend:
             OSError: the log cannot be read.
         """
         fold = self.fold(log)
+        fold.may_be_torn = fold.may_be_torn or cut is not None
         for record in read_records(log.path, end=_end(log.path, cut)):
             fold.feed(record)
         fold.summary()

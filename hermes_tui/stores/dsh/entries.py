@@ -138,7 +138,7 @@ class Reading:
 
     def _result(self, data: Mapping[str, Any]) -> Entry:
         message = mapping(data.get("message"))
-        call_id = text_or_none(message.get("toolCallId")) or text_or_none(mapping(message.get("source")).get("callId"))
+        call_id = result_of(data) or None
         blocks = items(message.get("content"))
         nested = [block for block in blocks if block.get("type") == "tool-result"]
         if nested:
@@ -153,6 +153,12 @@ class Reading:
         content = block.get("content")
         text = content if isinstance(content, str) else _texts(items(content)) or text_of(block.get("text"))
         return Entry(part, "tool-result", text, "tool", self._names.get(call_id or "") or None, call_id)
+
+
+def result_of(data: Mapping[str, Any]) -> str:
+    """The call a tool/result answers; '' where it does not say."""
+    message = mapping(data.get("message"))
+    return text_of(message.get("toolCallId")) or text_of(mapping(message.get("source")).get("callId"))
 
 
 def _of_content(message: Mapping[str, Any], kind: MessageKind, role: str) -> Entry:

@@ -146,6 +146,7 @@ class EventFold:
         state.requests, state.apart, state.compactions, state.models, state.calls = [], [], [], [], {}
         state.weights.clear()
         state.queued.clear()
+        state.inbox.clear()
         state.prompts, state.preview, state.chunk_usage = 0, None, None
         parent = None if state.header is None else state.header.parent
         state.happened = []
@@ -217,9 +218,15 @@ class EventFold:
         self.state.title = text_or_none(event.data.get("title")) or self.state.title
 
     def _queue(self, event: Event) -> None:
-        for item in items(event.data.get("inserted")):
+        """The inbox is a list a target: some places are taken out, others put in."""
+        data = event.data
+        inserted = items(data.get("inserted"))
+        waiting = self.state.inbox.setdefault(text_of(data.get("target")), [])
+        start, removed = whole(data.get("start")) or 0, whole(data.get("removedCount")) or 0
+        waiting[start : start + max(removed, 0)] = [text_of(item.get("id")) for item in inserted]
+        for item in inserted:
             if source_kind(item) == USER and isinstance(item.get("id"), str):
-                self.state.queued[text_of(item["id"])] = plain_text(item.get("content"))
+                self.state.queued[item["id"]] = plain_text(item.get("content"))
 
     def _user(self, event: Event) -> None:
         state = self.state
@@ -449,6 +456,9 @@ class JsonlFold:
     ) -> None:
         self._generation = generation
         self._id = session_id
+        self._torn: Record | None = None
+        self.may_be_torn = not path.endswith(".zstd")
+        """A plain log may end in half a line; a compressed one only where its last frame is cut short as well."""
         self.events = EventFold(store, path, session_id, None if state is None else load_state(state))
 
     def wants(self, line: bytes) -> bool:
@@ -459,6 +469,9 @@ class JsonlFold:
     def feed(self, record: Record) -> None:
         """Take in one line."""
         state = self.events.state
+        if not record.complete:
+            # What tells of a frame that was cut short has no length and comes last.
+            self._torn = record if record.length else None
         if state.header is None and state.refusal is None:
             self._header(record)
             return
@@ -487,6 +500,9 @@ class JsonlFold:
         state = self.events.state
         if state.header is None and state.refusal is None:
             self.events.refuse("the log is empty: not even its header was written")
+        if self._torn is not None and not self.may_be_torn:
+            # Seen with the runtime 0.2.1rc2: "complete frame contains a torn JSONL record".
+            state.corrupt = state.corrupt or _at("half a line in a whole compressed frame", self._torn.line)
         return self.events.summary()
 
     def dump(self) -> bytes:

@@ -31,17 +31,21 @@ class DshTexts:
             return None
         return "tools" if kind.startswith("tool/") else "talk"
 
-    def text(self, record: Record) -> LogText | None:
+    def texts(self, record: Record) -> list[LogText]:
         """See :class:`LogTexts`."""
         event = event_of_record(record)
         if isinstance(event, BadRow) or event.giant:
-            return None
+            return []
         texts = [
             text
             for entry in self._read().entries(event)
             for text in compared_texts(entry.kind, entry.tool_name, entry.text)
         ]
-        return LogText("\n".join(texts), event.at) if texts else None
+        return [LogText(record, "\n".join(texts), event.at)] if texts else []
+
+    def rest(self) -> list[LogText]:
+        """Nothing is held back."""
+        return []
 
     def _read(self) -> Reading:
         if self._reading is None:

@@ -49,7 +49,9 @@ class DshState:
     calls: dict[str, None] = field(default_factory=dict)
     """Own tool calls by id."""
     queued: dict[str, str] = field(default_factory=dict)
-    """Prompts in the inbox that no message carries yet, by id."""
+    """Prompts from the inbox that no message carries yet, by id."""
+    inbox: dict[str, list[str]] = field(default_factory=dict)
+    """Ids of what still waits, by target: a resume sends it first."""
     context_shown: bool = False
     """A runtime context stands in the log."""
     summaries: dict[str, dict[str, Any]] = field(default_factory=dict)

@@ -169,7 +169,8 @@ def test_every_cut_of_the_last_turn_opens_up_to_the_last_whole_row(tmp_path: Pat
         data = zipped(whole[:size]) if compressed else whole[:size]
         put(home, data, log_name(4, compressed))
         row = rows_of(opened(home))["session-a"]
-        assert row.resumable
+        # Half a line in a whole frame is no cut of a writer: the real program calls that log corrupt.
+        assert row.resumable == (not compressed or whole[size - 1 : size] == b"\n")
         assert row.problems <= 1
         assert texts(messages_of(opened(home), "session-a"), "reply")[0] == "eins"
 

@@ -10,6 +10,7 @@ import pytest
 from hermes_tui.model import PowerCut, SessionId
 from hermes_tui.storage.jsonl import GIANT_LINE
 from hermes_tui.stores.dsh.database import NoLinesToCut
+from hermes_tui.stores.dsh.format import SessionCorruptError
 from hermes_tui.stores.dsh.package import PACKAGE
 from hermes_tui.stores.dsh.store import SessionNotDrivable
 from hermes_tui.stores.protocol import TEXT_PIECE
@@ -160,3 +161,45 @@ def test_reasoning_and_calls_are_parts_of_one_entry() -> None:
     assert reply[0].usage is not None
     assert reply[0].usage.cache_read == 731
     assert texts(messages, "tool-result") == ["raw\n"]
+
+
+def test_open_calls_get_a_result_and_waiting_prompts_are_sent(tmp_path: Path) -> None:
+    log = Log()
+    log.begin()
+    log.user("two things")
+    log.reply("", used(1, 1, 1, 1), call=("c1", "bash"))
+    log.event("tool/call", {"turn": 1, "step": 1, "callId": "c1", "name": "bash", "arguments": "{}"})
+    log.reply("", used(1, 1, 1, 1), call=("c2", "read"))
+    waiting = {"content": [{"type": "text", "text": "and then"}], "source": {"kind": "user"}, "role": "user", "id": "w"}
+    taken = {**waiting, "id": "t", "content": [{"type": "text", "text": "taken, but lost"}]}
+    place = {"target": "next-turn", "start": 0}
+    log.event("agent/inbox/spliced", {**place, "inserted": [taken, waiting]})
+    log.event("agent/inbox/spliced", {**place, "removedCount": 1, "inserted": []})
+    log.write(tmp_path)
+    store = opened(tmp_path)
+    messages = store.recovery(A).messages
+    assert [m.head.kind for m in messages] == [
+        "prompt",
+        "tool-call",
+        "tool-call",
+        "tool-result",
+        "tool-result",
+        "prompt",
+    ]
+    first, second = messages[3], messages[4]
+    assert (first.head.tool_call_id, second.head.tool_call_id) == ("c1", "c2")
+    assert "outcome is unknown" in (first.text or "")
+    assert "before the Harness recorded it" in (second.text or "")
+    assert messages[5].text == "and then"
+    assert rows_of(store)["session-a"].resumable
+
+
+def test_log_of_a_whole_frame_with_half_a_line_is_corrupt(tmp_path: Path) -> None:
+    data = Log().talk("one", "eins").talk("two", "zwei").bytes()
+    put(tmp_path, zipped(data[:-5]), log_name(4, zipped=True))
+    store = opened(tmp_path)
+    row = rows_of(store)["session-a"]
+    assert (row.resumable, row.problems) == (False, 1)
+    with pytest.raises(SessionCorruptError):
+        store.recovery(A)
+    assert store.recovery(A, PowerCut(6)).row.resumable
