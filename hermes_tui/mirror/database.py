@@ -38,9 +38,8 @@ _DDL: Final = (
     "CREATE INDEX logs_by_store ON logs(store)",
     """CREATE TABLE texts(
         id INTEGER PRIMARY KEY, log INTEGER NOT NULL, line INTEGER NOT NULL, offset INTEGER NOT NULL,
-        length INTEGER NOT NULL, copy INTEGER)""",
+        length INTEGER NOT NULL)""",
     "CREATE INDEX texts_by_log ON texts(log)",
-    "CREATE INDEX texts_by_copy ON texts(copy) WHERE copy IS NOT NULL",
     # No positions: the matcher reads the log anyway, and without them the index is half the size.
     "CREATE VIRTUAL TABLE talk USING fts5(words, content='', contentless_delete=1, detail=none,"
     " tokenize='unicode61 remove_diacritics 2')",

@@ -137,9 +137,9 @@ def _write_texts(connection: apsw.Connection, table: str, texts: list[tuple[Inde
     texts.sort(key=lambda item: (_base(item[2]), item[1], item[0].line))
     ids = list(_free_ids(connection, [_base(at) for _, _, at in texts]))
     connection.executemany(
-        "INSERT INTO texts VALUES (?, ?, ?, ?, ?, ?)",
+        "INSERT INTO texts VALUES (?, ?, ?, ?, ?)",
         (
-            (text_id, log_id, text.line, text.offset, text.length, text.copy)
+            (text_id, log_id, text.line, text.offset, text.length)
             for text_id, (text, log_id, _) in zip(ids, texts, strict=True)
         ),
     )

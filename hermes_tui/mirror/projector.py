@@ -6,16 +6,16 @@ A projection is worked out without touching the mirror, in whatever process, and
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from hermes_tui.mirror.codec import dump_card, dump_json, dump_requests, dump_row, load_json
 from hermes_tui.mirror.words import index_words
-from hermes_tui.storage.jsonl import Record, read_piece, read_records
+from hermes_tui.storage.jsonl import Record, read_records
 from hermes_tui.stores.log_source import FoldPlace, LogFile, LogFold, LogSummary, fold_log, still_there
-from hermes_tui.stores.log_texts import LogTexts
+from hermes_tui.stores.log_texts import LogText, LogTexts
 from hermes_tui.stores.logs import LogStore
 
 HEAD_BYTES: Final = 4_096
@@ -30,7 +30,6 @@ class IndexedText:
     offset: int
     length: int
     at: float | None
-    copy: int | None
     words: str
 
 
@@ -111,7 +110,7 @@ class _Collector:
 
     def feed(self, record: Record) -> None:
         if self.texts is not None and record.complete and self.texts.phase(record.raw) == "talk":
-            self.found.extend(_indexed(self.texts, record))
+            self.found.extend(_indexed(self.texts.texts(record)))
         if self.fold.wants(record.raw):
             self.fold.feed(record)
 
@@ -122,17 +121,11 @@ class _Collector:
         return self.fold.dump()
 
 
-def _indexed(texts: LogTexts, record: Record) -> Iterator[IndexedText]:
-    text = texts.text(record)
-    words = "" if text is None else index_words(text.text)
-    if text is not None and words:
-        copy = None if text.copy is None else _copy_number(text.copy)
-        yield IndexedText(record.line, record.offset, record.length, text.at, copy, words)
-
-
-def _copy_number(key: str) -> int:
-    digest = hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest, "big", signed=True)
+def _indexed(texts: Iterable[LogText]) -> Iterator[IndexedText]:
+    for text in texts:
+        words = index_words(text.text)
+        if words:
+            yield IndexedText(text.record.line, text.record.offset, text.record.length, text.at, words)
 
 
 def project(store: LogStore, log: LogFile, known: Known | None) -> Projection:
@@ -151,6 +144,8 @@ def project(store: LogStore, log: LogFile, known: Known | None) -> Projection:
         return made[-1]
 
     folded = fold_log(log, make, start, keep=True)
+    if texts is not None:
+        made[-1].found.extend(_indexed(texts.rest()))
     return Projection(
         log=log,
         head=head,
@@ -187,17 +182,8 @@ def project_tools(store: LogStore, known: Known, most_bytes: int) -> ToolsProjec
     offset, line = known.tools_offset, known.tools_line
     for record in read_records(known.log.path, offset=offset, line=line, end=end):
         if record.offset - known.tools_offset >= most_bytes:
-            return ToolsProjection(known.log, record.offset, record.line, tuple(found))
+            return ToolsProjection(known.log, record.offset, record.line, (*found, *_indexed(texts.rest())))
         if record.complete and texts.phase(record.raw) == "tools":
-            found.extend(_indexed(texts, record))
+            found.extend(_indexed(texts.texts(record)))
     last = known.place.line if known.place is not None else line
-    return ToolsProjection(known.log, end, last, tuple(found))
-
-
-def stored_line(path: str, offset: int, length: int) -> bytes:
-    """A line again, by where the index says it lies.
-
-    Raises:
-        OSError: the log is gone or cannot be read.
-    """
-    return read_piece(path, offset, length)
+    return ToolsProjection(known.log, end, last, (*found, *_indexed(texts.rest())))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -15,19 +16,22 @@ TextPhase = Literal["talk", "tools"]
 class LogText:
     """The searchable text of a line: all its entries together, for words are AND inside one message."""
 
+    record: Record
     text: str
     at: float | None
-    copy: str | None = None
-    """Equal for texts that are one message stored several times (forks); ``None`` where logs hold no copies."""
 
 
 class LogTexts(Protocol):
-    """Cuts the searchable texts out of the lines of one log."""
+    """Cuts the searchable texts out of the lines of one log, fed in order; what it proposes may be too much."""
 
     def phase(self, line: bytes) -> TextPhase | None:
         """What this line holds, told by its first bytes; ``None``: nothing to index."""
         ...
 
-    def text(self, record: Record) -> LogText | None:
-        """The text of one line, of all that the transcript shows of it; ``None``: nothing."""
+    def texts(self, record: Record) -> Iterable[LogText]:
+        """The texts that are known after this line, as the transcript shows them."""
+        ...
+
+    def rest(self) -> Iterable[LogText]:
+        """What was held back until the last line was fed."""
         ...

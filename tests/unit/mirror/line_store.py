@@ -74,11 +74,14 @@ class LineTexts:
             return "talk"
         return "tools" if b'"tool"' in line[:200] else None
 
-    def text(self, record: Record) -> LogText | None:
+    def texts(self, record: Record) -> list[LogText]:
         if not isinstance(record.value, dict):
-            return None
+            return []
         value = record.value
-        return LogText(value.get("text", value.get("tool", "")), value.get("at"), value.get("copy"))
+        return [LogText(record, value.get("text", value.get("tool", "")), value.get("at"))]
+
+    def rest(self) -> list[LogText]:
+        return []
 
 
 class LineStore(LogStore):
