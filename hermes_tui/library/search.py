@@ -9,25 +9,31 @@ from __future__ import annotations
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 from hermes_tui.library.failures import WrongUse
 from hermes_tui.library.search_cursor import Cursor, read_cursor, write_cursor
-from hermes_tui.library.search_rank import RANKED, scores
+from hermes_tui.library.search_rank import RANKED, RankedHit, Stream, ranking
 from hermes_tui.library.snippets import Snippet, cut_context, snippet_of
 from hermes_tui.library.sources import Library, StoreFailure, store_failure
 from hermes_tui.model import SHOWN_STATES, Agent, Message, MessageHead, Route, SessionId, SessionRow
 from hermes_tui.storage.errors import Interrupted, StorageError
 from hermes_tui.storage.fulltext import BadPattern, Matcher, parse_query
 from hermes_tui.stores.matching import match_message
-from hermes_tui.stores.protocol import Neighbour, Neighbours, Proposal, Proposed, SearchFilters, Store
+from hermes_tui.stores.protocol import Neighbour, Neighbours, Proposal, Proposed, Ranked, SearchFilters, Store
 from hermes_tui.text import RawText
 
+Answer = TypeVar("Answer")
 Sort = Literal["newest", "oldest", "rank"]
 LIMIT: Final = 50
+ENTRIES: Final = 1_000
+"""More than one message has entries: a place in the ranking is the candidate's times this, and the entry's."""
+READ_AHEAD: Final = 60
+"""Ranked candidates that are read at once: a page."""
 CHUNK_S: Final = 0.08
 """Hits that come within this time are completed together: one look into a store instead of fifty."""
 HEADS_KEPT: Final = 4
@@ -75,17 +81,6 @@ class SearchHit:
     def root_id(self) -> SessionId | None:
         """The root of its conversation: hits are grouped by it."""
         return None if self.session is None else self.session.root_id
-
-
-@dataclass(slots=True)
-class _Stream:
-    """The proposals of one store."""
-
-    store: Store
-    proposal: Proposal
-    head: Proposed | None = None
-    at: float = math.inf
-    """The time the head counts with; an unknown one counts as the one before it."""
 
 
 def search(library: Library, request: SearchRequest) -> SearchRun:
@@ -166,23 +161,28 @@ class SearchRun:
 
     # -------------------------------------------------------------------------------------------------- merging
 
-    def _page(self) -> Iterator[tuple[_Stream, Proposed]]:
+    def _page(self) -> Iterator[tuple[Stream, Proposed]]:
         """The hits of this page; notes whether there are more."""
-        hits = self._ranked() if self.request.sort == "rank" else self._merged(self._cursor)
+        newest = self.request.sort != "oldest"
+        if self.request.sort == "rank":
+            hits = self._ranked()
+        else:
+            hits = self._merged(self._opened(self._cursor, newest), newest)
         limit = self.request.limit
         for number, (stream, hit) in enumerate(hits):
             if limit is not None and number >= limit:
                 self._more = True
                 return
-            place = self._cursor.place(stream.store.ref.name)
-            place.order, place.at = hit.order, stream.at if math.isfinite(stream.at) else None
-            self._cursor.given += 1
+            if self.request.sort != "rank":
+                place = self._cursor.place(stream.store.ref.name)
+                place.order, place.at = hit.order, stream.at if math.isfinite(stream.at) else None
             yield stream, hit
 
-    def _merged(self, cursor: Cursor) -> Iterator[tuple[_Stream, Proposed]]:
+    def _opened(self, cursor: Cursor, newest: bool) -> list[Stream]:
+        return [stream for store in self._stores() if (stream := self._open(store, cursor, newest)) is not None]
+
+    def _merged(self, streams: Sequence[Stream], newest: bool) -> Iterator[tuple[Stream, Proposed]]:
         """The streams of all stores as one, by time; within a store its own order."""
-        newest = self.request.sort != "oldest"
-        streams = [stream for store in self._stores() if (stream := self._open(store, cursor, newest)) is not None]
         for stream in streams:
             self._pull(stream)
         while True:
@@ -199,7 +199,7 @@ class SearchRun:
         wanted = self.request.agents
         return [store for store in self._library.stores if not wanted or store.ref.agent in wanted]
 
-    def _open(self, store: Store, cursor: Cursor, newest: bool) -> _Stream | None:
+    def _open(self, store: Store, cursor: Cursor, newest: bool) -> Stream | None:
         place = cursor.stores.get(store.ref.name)
         order: Literal["newest", "oldest"] = "newest" if newest else "oldest"
         self._busy = store
@@ -214,9 +214,9 @@ class SearchRun:
             self._busy = None
         self._proposals[store.ref.name] = proposal
         start = math.inf if newest else -math.inf
-        return _Stream(store, proposal, at=place.at if place is not None and place.at is not None else start)
+        return Stream(store, proposal, at=place.at if place is not None and place.at is not None else start)
 
-    def _pull(self, stream: _Stream) -> None:
+    def _pull(self, stream: Stream) -> None:
         """The next proposal of a store; one that fails on the way ends its stream and is named."""
         stream.head = None
         if self._cancelled:
@@ -245,23 +245,61 @@ class SearchRun:
             return None
         return Proposed(proposed.message, proposed.order, proposed.copies, match.text, match.marks)
 
-    def _ranked(self) -> Iterator[tuple[_Stream, Proposed]]:
+    def _ranked(self) -> Iterator[tuple[Stream, Proposed]]:
         """The newest hits by bm25; of equal ones the newer first."""
-        given, self._cursor = self._cursor.given, Cursor()
-        found = list(islice(self._merged(self._cursor), RANKED + 1))
-        if len(found) > RANKED:
+        streams = self._opened(Cursor(), newest=True)
+        scored = [(stream, ranked) for stream in streams if (ranked := self._scored(stream)) is not None]
+        few = [stream for stream in streams if all(stream is not other for other, _ in scored)]
+        read = list(islice(self._merged(few, newest=True), RANKED + 1))
+        if len(read) > RANKED or any(ranked.more for _, ranked in scored):
             self.ranked_of = RANKED
-            found.pop()
-        rated = zip(scores(self.matcher, [hit.text or "" for _, hit in found]), found, strict=True)
-        ordered = [pair for _, pair in sorted(rated, key=lambda one: -one[0])]
-        self._cursor.given = given
-        yield from ordered[given:]
+        ordered = ranking(self.matcher, read[:RANKED], scored)
+        first = self._cursor.given
+        for start in range(first // ENTRIES, len(ordered), READ_AHEAD):
+            for place, stream, hit in self._resolved(ordered, start):
+                if place >= first:
+                    # The hit that only tells that there is a next page stays the place where that begins.
+                    self._cursor.given = place
+                    yield stream, hit
+
+    def _scored(self, stream: Stream) -> Ranked | None:
+        scoring = stream.proposal.ranked
+        return None if scoring is None else self._asked(stream, partial(scoring, RANKED))
+
+    def _resolved(self, ordered: Sequence[RankedHit], start: int) -> Iterator[tuple[int, Stream, Proposed]]:
+        """The hits among some ranked candidates, with their places; candidates that are none are passed over."""
+        some = list(enumerate(ordered[start : start + READ_AHEAD], start))
+        known: dict[tuple[str, int], list[Proposed]] = {}
+        for stream in {id(one.stream): one.stream for _, one in some if one.hit is None}.values():
+            keys = [one.key for _, one in some if one.stream is stream and one.hit is None]
+            ranked = next(one.ranked for _, one in some if one.stream is stream and one.ranked is not None)
+            for hit in self._asked(stream, partial(ranked.read, keys)) or ():
+                known.setdefault((stream.store.ref.name, int(hit.order[-1])), []).append(hit)
+        for place, one in some:
+            hits = [one.hit] if one.hit is not None else known.get((one.stream.store.ref.name, one.key), [])
+            for entry, hit in enumerate(hits):
+                yield place * ENTRIES + entry, one.stream, hit
+
+    def _asked(self, stream: Stream, question: Callable[[], Answer]) -> Answer | None:
+        """One question to a store; ``None`` where it fails, which is named."""
+        if self._cancelled:
+            raise Interrupted
+        self._busy = stream.store
+        try:
+            return question()
+        except Interrupted:
+            raise
+        except (StorageError, OSError) as error:
+            self.failures.append(store_failure(stream.store.ref, error))
+            return None
+        finally:
+            self._busy = None
 
     # ----------------------------------------------------------------------------------------------- completing
 
-    def _completed(self, page: Iterator[tuple[_Stream, Proposed]]) -> Iterator[SearchHit]:
+    def _completed(self, page: Iterator[tuple[Stream, Proposed]]) -> Iterator[SearchHit]:
         """Hits with session and neighbours, as many together as came within a moment."""
-        chunk: list[tuple[_Stream, Proposed]] = []
+        chunk: list[tuple[Stream, Proposed]] = []
         begun = time.monotonic()
         for pair in page:
             chunk.append(pair)
@@ -270,8 +308,8 @@ class SearchRun:
                 chunk, begun = [], time.monotonic()
         yield from self._complete(chunk)
 
-    def _complete(self, chunk: Sequence[tuple[_Stream, Proposed]]) -> list[SearchHit]:
-        by_store: dict[str, list[tuple[_Stream, Proposed]]] = {}
+    def _complete(self, chunk: Sequence[tuple[Stream, Proposed]]) -> list[SearchHit]:
+        by_store: dict[str, list[tuple[Stream, Proposed]]] = {}
         for stream, hit in chunk:
             by_store.setdefault(stream.store.ref.name, []).append((stream, hit))
         done: dict[int, SearchHit] = {}

@@ -31,7 +31,7 @@ class Cursor:
 
     stores: dict[str, StorePlace] = field(default_factory=dict)
     given: int = 0
-    """Hits given before, for ``rank``."""
+    """The place in the ranking, for ``rank``."""
 
     def place(self, store: str) -> StorePlace:
         """The place of a store."""

@@ -4,15 +4,60 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from hermes_tui.storage.fulltext import Matcher
+from hermes_tui.stores.protocol import Proposal, Proposed, Ranked, Store
 
 RANKED: Final = 5_000
 """Hits that are ranked; where there are more, the newest so many."""
 K1: Final = 1.2
 B: Final = 0.75
 """As SQLite's FTS5 has them."""
+
+
+@dataclass(slots=True)
+class Stream:
+    """The proposals of one store."""
+
+    store: Store
+    proposal: Proposal
+    head: Proposed | None = None
+    at: float = math.inf
+    """The time the head counts with; an unknown one counts as the one before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankedHit:
+    """A hit, or a candidate that is still to be read."""
+
+    stream: Stream
+    hit: Proposed | None = None
+    ranked: Ranked | None = None
+    key: int = 0
+    """Of the candidate, for ``ranked.read``."""
+
+
+def ranking(
+    matcher: Matcher, read: Sequence[tuple[Stream, Proposed]], scored: Sequence[tuple[Stream, Ranked]]
+) -> list[RankedHit]:
+    """Hits and candidates, best first; of equal ones those that come first.
+
+    Scores of different indexes cannot be compared, so each counts in parts of the best of its kind.
+    """
+    own = scores(matcher, [hit.text or "" for _, hit in read])
+    rated = list(zip(_shares(own), (RankedHit(stream, hit) for stream, hit in read), strict=True))
+    for stream, ranked in scored:
+        shares = _shares([score for score, _ in ranked.scores])
+        candidates = (RankedHit(stream, None, ranked, key) for _, key in ranked.scores)
+        rated += zip(shares, candidates, strict=True)
+    return [one for _, one in sorted(rated, key=lambda pair: -pair[0])]
+
+
+def _shares(found: Sequence[float]) -> list[float]:
+    best = max(found, default=0.0)
+    return [score / best for score in found] if best > 0 else [0.0] * len(found)
 
 
 def scores(matcher: Matcher, texts: Sequence[str]) -> list[float]:

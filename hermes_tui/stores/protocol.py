@@ -117,6 +117,18 @@ Neighbours = tuple[Neighbour | None, Neighbour | None]
 """Before and after."""
 
 
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """The newest candidates of one store with the scores of its own index, where there are many."""
+
+    scores: Sequence[tuple[float, int]]
+    """Score, larger is better, and a key; newest first."""
+    more: bool
+    """There are older candidates."""
+    read: Callable[[Sequence[int]], list[Proposed]]
+    """The hits among these keys, in their order: some candidates are none."""
+
+
 @dataclass(slots=True)
 class Proposal:
     """A stream of candidates from one store."""
@@ -128,6 +140,8 @@ class Proposal:
     exact_texts: bool = field(default=False)
     notes: list[str] = field(default_factory=list)
     """What was done otherwise than usual, one sentence each: an index that was not believed. Nothing is lost by it."""
+    ranked: Callable[[int], Ranked | None] | None = None
+    """Scores at most so many candidates; ``None``: so few that they are better read and scored by the caller."""
     neighbours: Callable[[Sequence[Message]], list[Neighbours]] | None = None
     """The messages around some hits; ``None``: the transcript tells."""
 

@@ -50,6 +50,8 @@ class Plan:
     asks: tuple[Ask, ...] = ()
     gap: str | None = None
     """Rows no ask covers, as a condition on ``m``."""
+    scored: str | None = None
+    """What the word index is asked for scores: the words as they stand."""
     light: bool = False
     """The gap can hold only oddities: in a large store only its newest rows are looked at, and that is said."""
 
@@ -69,6 +71,7 @@ def plan_for(matcher: Matcher, indexes: Indexes) -> Plan:
         route=plans[0].route,
         asks=tuple(dict.fromkeys(ask for plan in plans for ask in plan.asks)),
         gap=" OR ".join(gaps) or None,
+        scored=" OR ".join(f"({plan.scored})" for plan in plans) if all(plan.scored for plan in plans) else None,
         light=all(plan.light for plan in plans if plan.gap),
     )
 
@@ -98,6 +101,7 @@ def _branch_plan(terms: list[Term], indexes: Indexes) -> Plan:
         plan.route,
         plan.asks,
         " OR ".join(dict.fromkeys(gap for gap in gaps if gap)) or None,
+        plan.scored,
         plan.light and not any(ask.index.gap for ask in plan.asks),
     )
 
@@ -151,13 +155,18 @@ def _latin_plan(terms: list[Term], words: Index, indexes: Indexes) -> Plan:
         gap = _either(gap, None if trigram.inline and trigram.has_calls else _missing(trigram))
     else:
         gap = "1"
-    return Plan("fts", tuple(asks), gap, light=words.has_calls)
+    return Plan("fts", tuple(asks), gap, " AND ".join(map(plain_match, terms)), light=words.has_calls)
+
+
+def plain_match(term: Term) -> str:
+    """A Latin word or phrase for the word index."""
+    return '"' + " ".join(unit.text for unit in term.units) + '"' + (" *" if term.prefix else "")
 
 
 def word_match(term: Term) -> str:
-    """A Latin word or phrase for the word index, also behind the letter of a JSON escape."""
+    """The same, also behind the letter of a JSON escape."""
     star = " *" if term.prefix else ""
-    asked = ['"' + " ".join(unit.text for unit in term.units) + '"' + star]
+    asked = [plain_match(term)]
     for unit in term.units:
         asked += [f'"{letter}{unit.text}"' + (star if unit is term.units[-1] else "") for letter in JSON_GLUE]
     return " OR ".join(asked)

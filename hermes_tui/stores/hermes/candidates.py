@@ -27,6 +27,8 @@ CHECKED_ROWS: Final = 100
 """Newest rows that are checked in a larger store."""
 LIGHT_ROWS: Final = 200_000
 """Newest rows in which oddities are looked for row by row."""
+SCORED_BY_READING: Final = 400
+"""Candidates; of fewer, every text is read and scored alike in every store."""
 MOST_ODD: Final = 5_000
 """Candidates beyond the main question that are read; each costs some 20 microseconds."""
 
@@ -88,6 +90,30 @@ class Candidates:
         self._adapt(time.monotonic() - started)
         ids = tuple(sorted(found | checked, reverse=self._newest))
         return Window(ids, frozenset(checked))
+
+    def scored(self, connection: ReadConnection, filters: Condition, limit: int) -> list[tuple[float, int]] | None:
+        """The newest candidates with the word index's own bm25, larger is better.
+
+        ``None``: there are few, or they are not from one index.
+
+        Candidates the index has no score for come with the lowest.
+        """
+        if self.plan.scored is None or self.plan.gap is not None or self._checked_from == self._low:
+            return None
+        table = next(ask.index.table for ask in self.plan.asks if ask.main)
+        sql = (
+            f"SELECT -bm25({table}), f.rowid FROM {table} f CROSS JOIN messages m ON m.id = f.rowid"
+            f" WHERE {table} MATCH ? AND {filters.sql} ORDER BY f.rowid DESC LIMIT ?"
+        )
+        found = [(score, number) for score, number in connection.rows(sql, (self.plan.scored, *filters.values, limit))]
+        if len(found) < SCORED_BY_READING:
+            return None
+        low = found[-1][1] if len(found) == limit else self._low
+        known = {number for _, number in found}
+        odd: set[int] = set()
+        for ask in self.plan.asks:
+            odd.update(self._odd(connection, ask, low, self._high, known | odd))
+        return sorted([*found, *((0.0, number) for number in odd)], key=lambda pair: -pair[1])
 
     def advance(self) -> None:
         """Go on behind the last window."""

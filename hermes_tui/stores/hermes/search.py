@@ -28,7 +28,7 @@ from hermes_tui.stores.hermes.schema import Schema
 from hermes_tui.stores.hermes.tokenizer import register_tokenizers
 from hermes_tui.stores.hermes.transcript import Cells, heads_of, read_cells, stored_rows
 from hermes_tui.stores.matching import Match, match_message, match_together
-from hermes_tui.stores.protocol import Neighbour, Neighbours, Proposal, Proposed, SearchFilters
+from hermes_tui.stores.protocol import Neighbour, Neighbours, Proposal, Proposed, Ranked, SearchFilters
 from hermes_tui.text import RawText
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def propose(
         StorageError: the store cannot be read.
     """
     run = _Run(store, matcher, filters, newest=order == "newest")
-    proposal = Proposal("scan", iter(()), neighbours=run.neighbours)
+    proposal = Proposal("scan", iter(()), ranked=run.ranked, neighbours=run.neighbours)
     run.start(proposal, None if after is None else int(after[-1]))
     proposal.messages = run.hits()
     return proposal
@@ -108,6 +108,29 @@ class _Run:
         """Window after window; the store is closed between two."""
         while not self._candidates.done:
             yield from self._asking.ask(self._window)
+
+    def ranked(self, limit: int) -> Ranked | None:
+        """Scores of the word index, where there are more candidates than are quickly read."""
+
+        def question(connection: ReadConnection, _: Schema) -> list[tuple[float, int]] | None:
+            connection.prepare(register_tokenizers)
+            try:
+                return self._candidates.scored(connection, self._where.all, limit)
+            except (StoreDamaged, QueryFailed):
+                # The index fails: the walk over the candidates notices it too, and says so.
+                return None
+
+        scores = None if self._candidates.done else self._asking.ask(question)
+        if scores is None:
+            return None
+        return Ranked(scores[:limit], len(scores) >= limit, self._read)
+
+    def _read(self, ids: Sequence[int]) -> list[Proposed]:
+        def question(connection: ReadConnection, schema: Schema) -> list[Proposed]:
+            found = self._matching(connection, schema, ids)
+            return [hit for row, entries in found for hit in self._proposed(connection, schema, row, entries)]
+
+        return self._asking.ask(question)
 
     def _window(self, connection: ReadConnection, schema: Schema) -> list[Proposed]:
         connection.prepare(register_tokenizers)
