@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import tzinfo
 from pathlib import Path
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from hermes_tui.model import (
     Compaction,
@@ -28,6 +28,7 @@ from hermes_tui.model import (
     ListQuery,
     Origin,
     PowerCut,
+    Problem,
     Recovery,
     Request,
     ResumeCommand,
@@ -40,7 +41,6 @@ from hermes_tui.model import (
 )
 from hermes_tui.storage.errors import Interrupted, StorageError
 from hermes_tui.storage.events import FileEvents
-from hermes_tui.storage.fulltext import Matcher
 from hermes_tui.stores.conversation import (
     fold_conversation,
     is_running,
@@ -50,6 +50,7 @@ from hermes_tui.stores.conversation import (
     spend_of_requests,
     usage_of,
 )
+from hermes_tui.stores.log_findings import NAMED_PATHS, UNREADABLE_LINES, ProblemTally, counted, lineage_findings
 from hermes_tui.stores.log_index import LogIndex, Peeked, build_index, logs_of
 from hermes_tui.stores.log_source import (
     MALFORMED,
@@ -67,7 +68,10 @@ from hermes_tui.stores.log_source import (
 from hermes_tui.stores.log_texts import LogTexts
 from hermes_tui.stores.log_usage import UsageLedger
 from hermes_tui.stores.protocol import ChangeVerb, Proposal, SearchFilters, Transcript
-from hermes_tui.stores.scan import scan_proposal
+from hermes_tui.stores.scan import LineIndex, scan_proposal
+
+if TYPE_CHECKING:
+    from hermes_tui.storage.fulltext import Matcher
 
 __all__ = [
     "FoldPlace",
@@ -91,8 +95,6 @@ WALK_AGAIN_SECONDS: Final = 15.0
 """The folders are walked so often even where file events work: some file systems tell only part of them."""
 MOST_CANDIDATES: Final = 20
 """Ids given for a prefix (stores/protocol.py, resolve)."""
-NAMED_PATHS: Final = 20
-"""Paths a finding names; its count tells the rest."""
 NEEDS_WHOLE_READ: Final = frozenset({"tokens", "cost", "messages"})
 """Orders a peek cannot answer."""
 
@@ -110,6 +112,8 @@ class LogStore(ABC):
         self._peeked: OrderedDict[LogFile, SessionRow] = OrderedDict()
         self._index: tuple[object, LogIndex] | None = None
         self._stops = 0
+        self.line_index: Callable[[Matcher], LineIndex | None] | None = None
+        """Set where an index of ours can be asked; ``None`` from it: not for this query."""
         self.events: FileEvents | None = None
         """Set while somebody watches the folders; then they are not walked at every question."""
         self._walk: tuple[int, float, tuple[LogFile, ...]] | None = None
@@ -196,6 +200,11 @@ class LogStore(ABC):
         """How a full-text index reads this log; ``None``: it is only scanned."""
         del log
         return None
+
+    def problem_code(self, problem: Problem) -> str:
+        """The code of the finding that counts this problem."""
+        del problem
+        return UNREADABLE_LINES
 
     def own_findings(self, index: LogIndex) -> Sequence[Finding]:
         """What the status of this agent's store says beyond :meth:`status`; cheap, from the index."""
@@ -351,7 +360,7 @@ class LogStore(ABC):
         odd = [row for row in index.rows.values() if row.problems]
         if odd:
             paths = [log.path for row in odd for log in index.logs_of[row.id]]
-            detail = f"{_count(len(odd), 'session')} with lines or files that cannot be read"
+            detail = f"{counted(len(odd), 'session')} with lines or files that cannot be read"
             yield Finding(
                 "unreadable-logs",
                 "warn",
@@ -454,8 +463,9 @@ class LogStore(ABC):
         order: Literal["newest", "oldest"],
         after: tuple[float, ...] | None = None,
     ) -> Proposal:
-        """See :meth:`Store.propose`: a scan, where no index of ours is put before it."""
-        return scan_proposal(self, matcher, filters, order, after)
+        """See :meth:`Store.propose`: a scan, which an index over the lines of the logs may shorten."""
+        lines = None if self.line_index is None else self.line_index(matcher)
+        return scan_proposal(self, matcher, filters, order, after, lines)
 
     def stamp(self) -> object:
         """Every log with size and time, by stat alone."""
@@ -470,24 +480,12 @@ class LogStore(ABC):
         if status.state == "unreadable":
             return status.findings
         index = self.index()
-        broken: dict[str, int] = {}
+        tally = ProblemTally(self.problem_code)
         for log, summary in self.summaries(index.logs):
-            if summary.problems:
-                broken[log.path] = len(summary.problems)
+            tally.add(log.path, summary.problems)
         told = [finding for finding in status.findings if finding.code != "unreadable-logs"]
-        if broken:
-            detail = f"{_count(sum(broken.values()), 'place')} in {_count(len(broken), 'log')} cannot be read"
-            told.append(
-                Finding(
-                    "unreadable-lines",
-                    "warn",
-                    detail,
-                    sum(broken.values()),
-                    "`show ID` lists them with line and reason; the rest of each log is shown.",
-                    tuple(sorted(broken)[:NAMED_PATHS]),
-                )
-            )
-        told.extend(_lineage_findings(index))
+        told.extend(tally.findings())
+        told.extend(lineage_findings(index))
         return tuple(told)
 
     def interrupt(self) -> None:
@@ -505,21 +503,3 @@ def with_requests(summary: LogSummary) -> SessionRow:
         return summary.row
     spend = spend_of_requests(summary.requests)
     return replace(summary.row, usage=usage_of(spend), spend=spend, request_count=len(summary.requests))
-
-
-def _count(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
-def _lineage_findings(index: LogIndex) -> Iterator[Finding]:
-    orphans = [session_id for session_id in index.rows if index.is_orphan(session_id)]
-    cycles = [session_id for session_id in index.rows if index.in_cycle(session_id)]
-    if orphans:
-        yield Finding("orphan", "info", _named("their parent is not in this store", orphans), len(orphans))
-    if cycles:
-        yield Finding("cycle", "warn", _named("their parents lead back to them", cycles), len(cycles))
-
-
-def _named(what: str, ids: Sequence[SessionId]) -> str:
-    more = ", …" if len(ids) > 3 else ""
-    return f"{_count(len(ids), 'session')}: {what} ({', '.join(ids[:3])}{more})"

@@ -12,6 +12,7 @@ from typing import Final
 from hermes_tui.model import (
     Finding,
     PowerCut,
+    Problem,
     Recovery,
     ResumeCommand,
     SessionId,
@@ -127,6 +128,11 @@ class DshStore(LogStore):
         """DSH has no command that changes or deletes a session; its web screen renames."""
         del session_id, title
         return f"DSH_HOME={shlex.quote(self._home())} dsh web" if verb == "rename" else None
+
+    def problem_code(self, problem: Problem) -> str:
+        """See :meth:`LogStore.problem_code`."""
+        refused = problem.reason.startswith("SessionFormatUnsupportedError")
+        return "session-format-unsupported" if refused else super().problem_code(problem)
 
     def own_findings(self, index: LogIndex) -> Sequence[Finding]:
         """What lies in the session root that its own program would stumble over."""
