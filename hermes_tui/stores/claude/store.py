@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -264,7 +265,10 @@ class ClaudeStore(LogStore):
         """Claude Code can only rename, from within the session; it has no command that deletes or archives one."""
         if verb != "rename":
             return None
-        return f"claude --resume {session_id}   then type: /rename {title or 'TITLE'}"
+        row = self.index().rows.get(session_id)
+        there = f"cd {shlex.quote(row.cwd)} && " if row is not None and row.cwd else ""
+        typed = shlex.quote(f"/rename {title or 'TITLE'}")
+        return f"{there}claude --resume {shlex.quote(session_id)} {typed}"
 
 
 def _own_summary(ends: Peek) -> str | None:
