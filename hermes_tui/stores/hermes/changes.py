@@ -472,7 +472,9 @@ def _failed(error: StorageError) -> str:
     if isinstance(error, WriteLost | StoreBusy):
         return "locked"
     damaged = isinstance(error, StoreDamaged) or (
-        isinstance(error, WriteFailed) and error.code & 0xFF == apsw.SQLITE_CORRUPT
+        # FTS5 meets a broken structure record when its next segment gets a number that is taken.
+        isinstance(error, WriteFailed)
+        and (error.code & 0xFF == apsw.SQLITE_CORRUPT or error.code == apsw.SQLITE_CONSTRAINT_PRIMARYKEY)
     )
     return "damaged-store" if damaged else "not-written"
 

@@ -33,6 +33,8 @@ TRIGRAM_TABLE: Final = "messages_fts_trigram"
 CJK_TABLE: Final = "messages_fts_cjk"
 LARGEST_PROOF: Final = 256 << 20
 """Bytes of a store that is still copied to prove our tokens: a Python tokenizer reads some 5 MB a second."""
+MOST_WINDOWS: Final = 2000
+"""Trigrams behind a NUL that are looked at for one that tells."""
 EXTENSION_VARIABLE: Final = "HERMES_FTS5_CJK_SO"
 EXTENSION_FILE: Final = "lib/libfts5_cjk.so"
 
@@ -71,19 +73,21 @@ def nul_dialect(connection: ReadConnection, schema: Schema, values: Mapping[str,
     if sql is None:
         return "reads-on"
     texts = _indexed_texts(values, inline="content=" not in sql.replace(" ", ""))
-    answer: NulDialect = "unclear"
     for column, text in texts.items():
-        window = _telling_window(text)
-        if window is None:
+        windows = _windows_behind(text)
+        if not windows:
+            # Both ways give the same tokens.
             continue
+        known = text.partition("\0")[0].casefold()
+        window = next((one for one in windows if one.isprintable() and one.casefold() not in known), None)
+        if window is None:
+            return "unclear"
         phrase = '{%s} : "%s"' % (column, window.replace('"', '""'))  # noqa: UP031 - braces of FTS5
         found = connection.one(
             f"SELECT 1 FROM {TRIGRAM_TABLE} WHERE {TRIGRAM_TABLE} MATCH ? AND rowid = ?", (phrase, values["id"])
         )
-        if found:
-            return "reads-on"
-        answer = "stops"
-    return answer
+        return "reads-on" if found else "stops"
+    return "reads-on"
 
 
 def _has_nul(value: object) -> bool:
@@ -104,16 +108,12 @@ def _as_text(value: object) -> str:
     return value if isinstance(value, str) else "" if value is None else str(value)
 
 
-def _telling_window(text: str) -> str | None:
-    """Three characters in a row that only a tokenizer that reads on finds; it leaves NULs out."""
-    before, _, _ = text.partition("\0")
-    known = before.casefold()
+def _windows_behind(text: str) -> list[str]:
+    """The trigrams that only a tokenizer that reads on finds; it leaves NULs out."""
+    before = text.partition("\0")[0]
     whole = text.replace("\0", "")
-    for start in range(max(0, len(before) - 2), len(whole) - 2):
-        window = whole[start : start + 3]
-        if window.casefold() not in known and window.isprintable():
-            return window
-    return None
+    last = min(len(whole) - 2, len(before) + MOST_WINDOWS)
+    return [whole[start : start + 3] for start in range(max(0, len(before) - 2), last)]
 
 
 def has_cjk_triggers(connection: ReadConnection) -> bool:
