@@ -13,6 +13,7 @@ from hermes_tui.library.health import MirrorHealth
 from hermes_tui.library.sources import Library
 from hermes_tui.mirror.backfill import Backfill, OnProgress, Progress
 from hermes_tui.mirror.database import MirrorDatabase, MirrorState
+from hermes_tui.mirror.lines import line_index
 from hermes_tui.mirror.source import MirrorSource
 from hermes_tui.stores.log_source import ScanSource
 from hermes_tui.stores.logs import LogStore
@@ -44,8 +45,10 @@ def use_mirror(library: Library) -> MirrorState:
     for store in log_stores(library.stores):
         if state == "ready" and not isinstance(store.source, MirrorSource):
             store.source = MirrorSource(database, store, ScanSource(store.fold))
+            store.line_index = line_index(database, store.ref.path)
         elif state != "ready" and isinstance(store.source, MirrorSource):
             store.source = ScanSource(store.fold)
+            store.line_index = None
     return state
 
 

@@ -158,7 +158,8 @@ class Backfill:
         for store in self.stores:
             here = {log.path for log in _logs(store)}
             rows = self.database.rows(
-                "SELECT path FROM logs WHERE store = ? AND tools_offset < offset ORDER BY mtime_ns DESC",
+                "SELECT path FROM logs WHERE store = ? AND tools_offset BETWEEN 0 AND offset - 1"
+                " ORDER BY mtime_ns DESC",
                 (store.ref.path,),
             )
             for (path,) in rows:

@@ -15,7 +15,7 @@ from hermes_tui.stores.log_source import LogFile
 TIME_SHIFT: Final = 9
 """Ids of texts are seconds * 512 + a running number, so that the index gives the newest first without sorting."""
 _SEATS: Final = 1 << TIME_SHIFT
-_LOG_COLUMNS: Final = "id, path, device, inode, size, mtime_ns, archived, head, tools_offset, tools_line"
+_LOG_COLUMNS: Final = "id, path, device, inode, size, mtime_ns, archived, head, tools_offset, tools_line, offset"
 
 
 def _signed(number: int) -> int:
@@ -40,13 +40,13 @@ def known_log(database: MirrorDatabase, path: str) -> Known | None:
         apsw.Error: the mirror cannot be read.
     """
     rows = database.rows(f"SELECT {_LOG_COLUMNS}, place FROM logs WHERE path = ?", (path,))
-    return _known(rows[0], rows[0][10]) if rows else None
+    return _known(rows[0], rows[0][11]) if rows else None
 
 
 def _known(row: Sequence[Any], place: bytes) -> Known:
-    id_, path, device, inode, size, mtime_ns, archived, head, tools_offset, tools_line = row[:10]
+    id_, path, device, inode, size, mtime_ns, archived, head, tools_offset, tools_line, offset = row[:11]
     log = LogFile(path, SessionId(""), size, mtime_ns, device, inode, bool(archived))
-    return Known(id_, log, head, load_place(place), tools_offset, tools_line)
+    return Known(id_, log, head, load_place(place), tools_offset, tools_line, offset)
 
 
 def is_current(known: Known, log: LogFile) -> bool:
@@ -103,7 +103,7 @@ def _forget_texts(connection: apsw.Connection, log_id: int) -> None:
 def _write_log(connection: apsw.Connection, agent: str, store_path: str, projection: Projection) -> int:
     log, place = projection.log, projection.place
     found = list(connection.execute("SELECT id, tools_offset, tools_line FROM logs WHERE path = ?", (log.path,)))
-    tools = (0, 1)
+    tools = (0 if projection.indexed else -1, 1)
     if found and projection.fresh:
         _forget_texts(connection, found[0][0])
     elif found:

@@ -42,7 +42,17 @@ class Known:
     head: bytes
     place: FoldPlace | None
     tools_offset: int
+    """Decompressed bytes whose tool words are indexed; -1: no words of this log are."""
     tools_line: int
+    """The line that begins there."""
+    offset: int = 0
+    """Decompressed bytes that were projected."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether everything was projected and indexed; how long a packed log is unpacked, its size does not say."""
+        packed = self.log.path.endswith((".zst", ".zstd"))
+        return self.tools_offset >= self.offset and (packed or self.offset >= self.log.size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +68,8 @@ class Projection:
     card: bytes
     requests: bytes
     talk: tuple[IndexedText, ...]
+    indexed: bool
+    """Whether words of it are indexed at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +167,7 @@ def project(store: LogStore, log: LogFile, known: Known | None) -> Projection:
         card=dump_card(folded.summary),
         requests=dump_requests(folded.summary),
         talk=tuple(made[-1].found),
+        indexed=texts is not None,
     )
 
 

@@ -35,6 +35,28 @@ Order = tuple[float, float, float]
 """Time, a number of the session, place in it."""
 
 
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """What an index knows of one log."""
+
+    lines: frozenset[int]
+    """The lines that may answer."""
+    read_to: int | None
+    """The first line it has not read; ``None``: it has read all of them."""
+
+    def may_answer(self, line: int | None) -> bool:
+        """Whether the entries of this line must be looked at."""
+        return line is None or line in self.lines or (self.read_to is not None and line >= self.read_to)
+
+
+class LineIndex(Protocol):
+    """An index over lines of logs: it proposes, the transcript and the matcher decide."""
+
+    def candidates(self, log: LogFile) -> Candidates | None:
+        """What it knows of a log as it is now; ``None``: nothing, the log must be read."""
+        ...
+
+
 class Scannable(Protocol):
     """What a scan needs of a store of logs; :class:`hermes_tui.stores.logs.LogStore` has it."""
 
@@ -63,10 +85,11 @@ def scan_proposal(
     filters: SearchFilters,
     order: Literal["newest", "oldest"],
     after: tuple[float, ...] | None = None,
+    lines: LineIndex | None = None,
 ) -> Proposal:
-    """The messages of a store of logs that answer a query, in order, each once."""
-    proposal = Proposal("scan", iter(()))
-    scan = _Scan(store, matcher, filters, proposal, newest=order == "newest")
+    """The messages of a store of logs that answer a query, in order, each once; ``lines`` spares most reading."""
+    proposal = Proposal("scan" if lines is None else "mirror", iter(()))
+    scan = _Scan(store, matcher, filters, proposal, lines, newest=order == "newest")
     proposal.messages = scan.hits(after)
     return proposal
 
@@ -85,12 +108,21 @@ class _Scan:
     """One search over one store of logs."""
 
     def __init__(
-        self, store: Scannable, matcher: Matcher, filters: SearchFilters, proposal: Proposal, *, newest: bool
+        self,
+        store: Scannable,
+        matcher: Matcher,
+        filters: SearchFilters,
+        proposal: Proposal,
+        lines: LineIndex | None,
+        *,
+        newest: bool,
     ) -> None:
         self._store = store
         self._matcher = matcher
         self._filters = filters
         self._proposal = proposal
+        self._lines = lines
+        self._known: dict[str, Candidates | None] = {}
         self._sign = -1.0 if newest else 1.0
         self._newest = newest
         self._raw = RawFilter(matcher)
@@ -197,10 +229,21 @@ class _Scan:
         return any(model == one.model or model in one.models for one in full)
 
     def _may_hold(self, logs: Sequence[LogFile]) -> bool:
-        """Whether the bytes of one of its logs can hold an answer."""
-        if not self._store.files or not logs or self._raw.everything:
+        """Whether one of its logs can hold an answer: the index knows, else its bytes are looked at."""
+        if not self._store.files or not logs:
             return True
-        return self._raw.files_may_hold([log.path for log in logs], self._pulse)
+        known = [(log.path, self._candidates(log)) for log in logs]
+        if any(one is not None and one.lines for _, one in known):
+            return True
+        unread = [path for path, one in known if one is None or one.read_to is not None]
+        return bool(unread) and (self._raw.everything or self._raw.files_may_hold(unread, self._pulse))
+
+    def _candidates(self, log: LogFile) -> Candidates | None:
+        if self._lines is None:
+            return None
+        if log.path not in self._known:
+            self._known[log.path] = self._lines.candidates(log)
+        return self._known[log.path]
 
     def _read(self, session_id: SessionId) -> Iterator[_Found]:
         transcript = self._store.transcript([session_id])
@@ -216,7 +259,7 @@ class _Scan:
                 times[id(head)] = (latest, place)
                 place += 1
             # States and times are tested later: a copy counts even where it is not shown.
-            wanted = [head for head in batch if self._of_kind(head)]
+            wanted = [head for head in batch if self._of_kind(head) and self._may_answer(head)]
             for message, match in self._matches(transcript, wanted):
                 at, position = times[id(message.head)]
                 yield _Found(message, match, (at, number, float(position)))
@@ -232,6 +275,13 @@ class _Scan:
     def _of_kind(self, head: MessageHead) -> bool:
         asked = self._filters
         return (asked.kind is None or head.kind == asked.kind) and (asked.role is None or head.role == asked.role)
+
+    def _may_answer(self, head: MessageHead) -> bool:
+        """Whether an entry must be looked at: the index says so or does not know, or its tool's name may answer."""
+        known = None if head.path is None else self._known.get(head.path)
+        if known is None or known.may_answer(head.line):
+            return True
+        return head.tool_name is not None and bool(self._matcher.touches(head.tool_name))
 
     def _matches(self, transcript: Transcript, heads: Sequence[MessageHead]) -> Iterator[tuple[Message, Match]]:
         for start in range(0, len(heads), LOADED):

@@ -1,0 +1,96 @@
+"""The same hits with the mirror, without it, with half of it, and when the logs went on since."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from hermes_tui.library.mirroring import update_mirror, with_mirror
+from hermes_tui.library.search import SearchRequest, search
+from hermes_tui.library.sources import Library, SourceOptions, open_library
+from hermes_tui.storage.jsonl import read_records
+from hermes_tui.stores.logs import LogStore
+from hermes_tui.stores.protocol import SearchFilters
+
+SAMPLES = Path(__file__).parents[2] / "data" / "samples"
+HOMES = {"codex": "codex", "claude": "claude/dot-claude", "dsh": "dsh/dot-dsh"}
+QUERIES = (
+    "the", "hello", "helper", "count the files", "파일", "파", "시험", "exec_command", "Bash", "echo*", '"the file"',
+    "cart OR lexer", "turn NOT compaction", "weather-cli", "step", "placeholder", "100%", "zebrafish", "ls",
+    "notes.txt", "tool_use", "Agent", "read",
+)  # fmt: skip
+
+
+@pytest.fixture(params=sorted(HOMES))
+def home(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    shutil.copytree(SAMPLES / HOMES[request.param], tmp_path / "home")
+    return tmp_path / "home"
+
+
+def opened(home: Path, own: Path) -> Library:
+    return open_library(SourceOptions(paths=(str(home),)), {"HERMES_TUI_HOME": str(own), "HOME": str(own)})
+
+
+Hit = tuple[str, str, int, str, str, int]
+
+
+def hits(library: Library, query: str, *, all_states: bool = True) -> list[Hit]:
+    run = search(library, SearchRequest(query, limit=None, filters=SearchFilters(all_states=all_states)))
+    found = [
+        (hit.head.session_id, hit.head.id, hit.head.part, hit.head.state, str(hit.snippet), hit.copies) for hit in run
+    ]
+    assert run.incomplete is None or "no letter" in run.incomplete
+    return found
+
+
+def route(library: Library, query: str) -> set[str]:
+    run = search(library, SearchRequest(query))
+    list(run)
+    return set(run.route.values())
+
+
+class TestSameHits:
+    def test_the_mirror_changes_no_hit(self, home: Path, tmp_path: Path) -> None:
+        plain, own = opened(home, tmp_path / "own"), tmp_path / "own"
+        expected = {query: hits(plain, query) for query in QUERIES}
+        assert sum(len(found) for found in expected.values()) > 20
+        mirrored = with_mirror(opened(home, own))
+        assert update_mirror(mirrored).progress.phase == "done"
+        assert route(mirrored, "the") == {"mirror"}
+        assert {query: hits(mirrored, query) for query in QUERIES} == expected
+
+    def test_nor_does_half_of_it(self, home: Path, tmp_path: Path) -> None:
+        plain = opened(home, tmp_path / "own")
+        expected = {query: hits(plain, query) for query in QUERIES}
+        mirrored = with_mirror(opened(home, tmp_path / "own"))
+        update_mirror(mirrored, tools=False)
+        assert {query: hits(mirrored, query) for query in QUERIES} == expected
+
+    def test_what_the_logs_said_since_is_found(self, home: Path, tmp_path: Path) -> None:
+        mirrored = with_mirror(opened(home, tmp_path / "own"))
+        update_mirror(mirrored)
+        for store in mirrored.stores:
+            assert isinstance(store, LogStore)
+            for log in store.logs():
+                _say_again(Path(log.path))
+        expected = {query: hits(opened(home, tmp_path / "none"), query) for query in QUERIES}
+        again = with_mirror(opened(home, tmp_path / "own"))
+        assert {query: hits(again, query) for query in QUERIES} == expected
+
+    def test_a_pattern_is_a_scan(self, home: Path, tmp_path: Path) -> None:
+        mirrored = with_mirror(opened(home, tmp_path / "own"))
+        update_mirror(mirrored)
+        run = search(mirrored, SearchRequest("h[ae]l+", regex=True))
+        list(run)
+        assert set(run.route.values()) == {"scan"}
+
+
+def _say_again(path: Path) -> None:
+    """Append a log's last whole line to it once more, where it can be appended to."""
+    if path.suffix != ".jsonl":
+        return
+    last = [record.raw for record in read_records(path)][-1]
+    with path.open("ab") as file:
+        file.write(last.replace(b"hello", b"zebrafish") + b"\n")
