@@ -171,7 +171,13 @@ def plan_prune(library: Library, rule: PruneRule, *, now: float, drop_cjk: bool 
         raise Refused(
             f"Nothing was pruned: stores of {agents} are never written by this program", _first_command(commands)
         )
-    parts = [store.changes().plan_prune(rule, now=now, drop_cjk=drop_cjk) for store in stores]
+    # A profile that has no store yet has nothing old either.
+    filled = [store for store in library.stores if store.status().state != "empty"]
+    parts = [
+        store.changes().plan_prune(rule, now=now, drop_cjk=drop_cjk)
+        for store in filled
+        if isinstance(store, ChangeableStore)
+    ]
     return ChangePlan("prune", tuple(parts))
 
 

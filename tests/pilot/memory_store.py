@@ -206,8 +206,9 @@ class MemoryStore:
         return UsageReport(tuple(sums), counts)
 
     def requests(self, ids: Sequence[SessionId] | None, since: float | None = None) -> Iterator[Request]:
-        session = ids[-1] if ids else self.sessions[0].id
-        left = 0
+        session = self.sessions[0].id
+        if ids and session not in ids:
+            return
         for number in range(74):
             size = 40_000 + number * 900
             bad = number in {41, 66}
@@ -217,7 +218,6 @@ class MemoryStore:
                 RawText("nimbus-4-large"), RawText("openrouter"), Usage(size - read, 400, read),
                 events=(CacheEvent("context-change", RawText('system prompt differs at character 1,204: "14:02" / "14:03"')),) if number == 66 else (),
             )  # fmt: skip
-            left += read
 
     def propose(self, matcher: Any, filters: Any, order: str, after: Any = None) -> Proposal:
         def found() -> Iterator[Proposed]:

@@ -13,6 +13,7 @@ from textual.widget import Widget
 from textual.worker import get_current_worker
 
 from hermes_tui.library.health import Health, doctor
+from hermes_tui.model import ListQuery
 from hermes_tui.tui.commands import bindings_for
 from hermes_tui.tui.desk import Desk
 from hermes_tui.tui.screens.place import Place
@@ -107,4 +108,6 @@ class HealthScreen(Place):
         self.toast(f"Copied {finding.code}.")
 
     def action_prune(self) -> None:
-        self.toast("Press 1, then P: the table there says what prune would delete and what it would keep.")
+        from hermes_tui.tui.dialogs.prune import PruneDialog
+
+        self.app.push_screen(PruneDialog(self.desk, ListQuery()))

@@ -20,7 +20,7 @@ SCREENS: Final = (
     "sessions", "transcript", "recovery", "lineage", "search", "costs", "cache", "health",
 )  # fmt: skip
 KEYS_WIDTH: Final = 12
-NAME_WIDTH: Final = 20
+NAME_WIDTH: Final = 23
 SIGNS: Final = (
     ("*", "running now"),
     ("~", "estimated from a price table"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final, cast
+from typing import TYPE_CHECKING, ClassVar, Final, cast
 
 from textual import on, work
 from textual.binding import BindingType
@@ -36,6 +36,10 @@ from hermes_tui.tui.widgets.filter_line import FilterLine
 from hermes_tui.tui.widgets.lines import StillLines
 from hermes_tui.tui.widgets.session_list import PAGE, SessionList, key_of
 from hermes_tui.tui.widgets.virtual_list import VirtualList
+
+if TYPE_CHECKING:
+    from hermes_tui.library.cleanup import ChangeResult
+    from hermes_tui.stores.protocol import ChangeVerb
 
 LOOK_EVERY: Final = 1.0
 """Seconds between looks at the stamps of the stores: new rows appear within two seconds."""
@@ -462,6 +466,51 @@ class SessionsScreen(Place):
 
         if founds := self.chosen():
             self.app.push_screen(ExportDialog(founds))
+
+    def _change(self, verb: ChangeVerb) -> None:
+        from hermes_tui.tui.dialogs.change import ChangeDialog
+
+        if founds := self.chosen():
+            self.app.push_screen(ChangeDialog(self.desk, verb, founds), self._changed)
+
+    def _changed(self, result: ChangeResult | None) -> None:
+        """What was done is no longer selected."""
+        if result is not None and result.done:
+            done = set(result.done)
+            self.rows.picked = {key for key in self.rows.picked if key[1] not in done}
+            self._show_status()
+
+    def action_rename(self) -> None:
+        from hermes_tui.tui.dialogs.change import RenameDialog
+
+        if (entry := self.rows.entry) is not None:
+            row = self.rows.row(self.rows.cursor)
+            title = clean_line(row.title) if row is not None and row.title else ""
+            self.app.push_screen(RenameDialog(self.desk, found_at(entry), title))
+
+    def action_archive(self) -> None:
+        rows = self.rows
+        here = rows.row(rows.cursor)
+        self._change("unarchive" if here is not None and here.archived else "archive")
+
+    def action_end(self) -> None:
+        self._change("end")
+
+    def action_clear(self) -> None:
+        self._change("clear")
+
+    def action_delete(self) -> None:
+        self._change("delete")
+
+    def action_prune(self) -> None:
+        from hermes_tui.tui.dialogs.prune import PruneDialog
+
+        self.app.push_screen(PruneDialog(self.desk, self.facets.query()), self._changed)
+
+    def action_restore(self) -> None:
+        from hermes_tui.tui.dialogs.restore import RestoreDialog
+
+        self.app.push_screen(RestoreDialog(self.desk))
 
     def action_demo(self) -> None:
         library = self.desk.library

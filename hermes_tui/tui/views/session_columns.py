@@ -122,7 +122,7 @@ STORE: Final = Column("store", 15, False, _store)
 FOLDER: Final = Column("folder", 14, False, _folder)
 MODEL: Final = Column("model", 16, False, _model)
 MESSAGES: Final = Column("msgs", 6, True, _messages, "messages")
-TOKENS: Final = Column("tokens", 6, True, _tokens, "tokens")
+TOKENS: Final = Column("tokens", 7, True, _tokens, "tokens")
 CACHE: Final = Column("cache", 15, True, _cache)
 CACHE_NARROW: Final = Column("cache", 6, True, _cache)
 COST: Final = Column("cost", 8, True, _cost, "cost")
@@ -157,7 +157,8 @@ def heading(columns: tuple[Column, ...], width: int, order: str, glyphs: Glyphs)
         name = column.name
         ordered = bool(order) and column.order == order
         if ordered:
-            name = f"{name} {glyphs.down}"
+            spaced = f"{name} {glyphs.down}"
+            name = spaced if width_of(spaced) <= cells else f"{name}{glyphs.down}"
         text = fit(name, cells, "right" if column.right else "left")
         hang = {"cost": 1, "active": 2, "cache": 2 if cells > 8 else 1}.get(column.name, 0)
         if hang and not ordered:
