@@ -65,7 +65,9 @@ def test_query_says_yes_and_no_as_a_person_expects(query: str) -> None:
     assert not matcher.matches(no)
 
 
-@pytest.mark.parametrize("query", ["", " ", '"', "***", "AND", "OR NOT", "%", "()", '""', "-", "🚀", "\0", '"((', "NOT"])
+@pytest.mark.parametrize(
+    "query", ["", " ", '"', "***", "AND", "OR NOT", "%", "()", '""', "-", "🚀", "\0", '"((', "NOT"]
+)
 def test_query_without_a_letter_finds_nothing_and_says_why(query: str) -> None:
     matcher = parse_query(query)
     assert matcher.empty_reason
@@ -98,7 +100,9 @@ def test_any_text_is_a_query(text: str) -> None:
     assert (matcher.empty_reason is None) == bool(matcher.terms)
 
 
-@given(st.lists(st.sampled_from(["AND", "OR", "NOT", "(", ")", '"', "a", "내", "*", "-", " ", "b*", "\n"])).map(" ".join))
+@given(
+    st.lists(st.sampled_from(["AND", "OR", "NOT", "(", ")", '"', "a", "내", "*", "-", " ", "b*", "\n"])).map(" ".join)
+)
 def test_operators_in_any_order_are_a_query(text: str) -> None:
     parse_query(text).matches("a 내 b c")
 
