@@ -145,3 +145,26 @@ def create_store(path: str | os.PathLike[str], *, journal: JournalMode = "wal") 
 def _fill(raw: apsw.Connection) -> None:
     raw.execute(TABLES + INDEXES + TRIGGERS)
     raw.execute("INSERT INTO schema_version VALUES (?)", (SCHEMA_VERSION,))
+
+
+def add_missing_columns(raw: apsw.Connection) -> list[str]:
+    """Compare the live columns with the definition and add what is missing; runs inside a transaction.
+
+    Returns:
+        ``table.column`` of each one added.
+    """
+    ours = apsw.Connection(":memory:")
+    ours.execute(TABLES)
+    added: list[str] = []
+    for table in ("sessions", "messages", "session_model_usage"):
+        live = {row[0] for row in raw.execute("SELECT name FROM pragma_table_info(?)", (table,))}
+        if not live:
+            continue
+        wanted = ours.execute('SELECT name, type, "notnull", dflt_value FROM pragma_table_info(?)', (table,))
+        for name, kind, required, default in wanted:
+            if name not in live:
+                more = f"{' NOT NULL' if required else ''}{f' DEFAULT {default}' if default is not None else ''}"
+                raw.execute(f"ALTER TABLE {table} ADD COLUMN {name} {kind}{more}")
+                added.append(f"{table}.{name}")
+    ours.close()
+    return added
