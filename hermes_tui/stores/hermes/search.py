@@ -9,11 +9,12 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from hermes_tui.model import Message, MessageHead
-from hermes_tui.storage.errors import QueryFailed, StoreDamaged
+from hermes_tui.storage.errors import QueryFailed, StoreDamaged, StoreUnreadable
 from hermes_tui.storage.fulltext import Matcher
 from hermes_tui.storage.reading import ReadConnection
 from hermes_tui.stores.hermes.asks import REASONING, SCAN, SEARCHED, plan_for, raw_condition
@@ -24,11 +25,13 @@ from hermes_tui.stores.hermes.copies import Copies
 from hermes_tui.stores.hermes.filters import NOTHING, conditions
 from hermes_tui.stores.hermes.generations import Placed
 from hermes_tui.stores.hermes.indexes import SURVEYS, id_bounds
+from hermes_tui.stores.hermes.log_search import LogsOfHome, merged, start_places
 from hermes_tui.stores.hermes.schema import Schema
 from hermes_tui.stores.hermes.tokenizer import register_tokenizers
 from hermes_tui.stores.hermes.transcript import Cells, heads_of, read_cells, stored_rows
 from hermes_tui.stores.matching import Match, match_message, match_together
 from hermes_tui.stores.protocol import Neighbour, Neighbours, Proposal, Proposed, Ranked, SearchFilters
+from hermes_tui.stores.scan import scan_proposal
 from hermes_tui.text import RawText
 
 if TYPE_CHECKING:
@@ -58,11 +61,40 @@ def propose(
     Raises:
         StorageError: the store cannot be read.
     """
-    run = _Run(store, matcher, filters, newest=order == "newest")
+    newest = order == "newest"
+    run = _Run(store, matcher, filters, newest=newest)
     proposal = Proposal("scan", iter(()), ranked=run.ranked, neighbours=run.neighbours)
-    run.start(proposal, None if after is None else int(after[-1]))
-    proposal.messages = run.hits()
+    row, place = start_places(after)
+    # The store's own list of them; only this package may ask for it.
+    logs = store._only_in_logs()
+    try:
+        run.start(proposal, row)
+    except StoreUnreadable as error:
+        if not logs:
+            raise
+        proposal.messages = _failing(error)
+    else:
+        proposal.messages = run.hits()
+    if logs:
+        beside = LogsOfHome(store, logs)
+        scanned = scan_proposal(beside, matcher, filters, order, place)
+        proposal.messages = merged(proposal.messages, scanned.messages, after, newest=newest)
+        proposal.ranked = None
+        proposal.neighbours = partial(_neighbours, run, beside)
     return proposal
+
+
+def _failing(error: StoreUnreadable) -> Iterator[Proposed]:
+    """Nothing, and then what is wrong: the logs beside a broken database are searched all the same."""
+    yield from ()
+    raise error
+
+
+def _neighbours(run: _Run, logs: LogsOfHome, messages: Sequence[Message]) -> list[Neighbours]:
+    """Hits of the database and of the logs each ask where they are from; row ids are numbers."""
+    stored = [message for message in messages if message.head.path is None]
+    found = iter(run.neighbours(stored) if stored else [])
+    return [next(found) if message.head.path is None else logs.neighbours(message) for message in messages]
 
 
 class _Run:

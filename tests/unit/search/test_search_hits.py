@@ -314,3 +314,25 @@ def test_logs_are_searched_too(cli: Cli, contract: Contract, sample: Sample, nam
     assert len(times) > 3
     oldest = found(cli, contract, store, "the OR a OR 的", "--all", "--sort", "oldest")
     assert sorted(map(str, ids(oldest))) == sorted(map(str, ids(document)))
+
+
+def test_logs_beside_the_database_are_searched_too(cli: Cli, contract: Contract, sample: Sample) -> None:
+    home = sample("hermes/home")
+    document = found(cli, contract, home / "state.db", "legacy")
+    (hit,) = document["hits"]
+    assert hit["session_id"] == "20250101_090000_legacy"
+    assert hit["context"] == {"before": None, "after": {"role": "assistant", "text": "yes"}}
+    whole = found(cli, contract, home / "state.db", "legacy OR docker OR yes")
+    first = found(cli, contract, home / "state.db", "legacy OR docker OR yes", "--limit", "2")
+    rest = found(cli, contract, home / "state.db", "legacy OR docker OR yes", "--after", first["next"])
+    assert ids(first) + ids(rest) == ids(whole)
+
+
+def test_logs_are_searched_where_the_database_cannot_be_read(cli: Cli, contract: Contract, sample: Sample) -> None:
+    home = sample("hermes/home")
+    (home / "state.db").write_bytes(b"not a database at all" * 100)
+    answer = cli("search", "legacy", "--json", store=home)
+    document = contract("search", answer.json)
+    assert answer.code == 3
+    assert {hit["session_id"] for hit in document["hits"]} >= {"20250101_090000_legacy"}
+    assert "cannot be read" in document["incomplete"]
