@@ -150,7 +150,7 @@ def test_clear_prune_archive_search_export(db: SessionDB, path: Path) -> None:
     assert db.archive("b") == []
     assert sorted(db.archive("a", archived=False)) == ["a", "b"]
     done, kept = db.prune_sessions()
-    assert (done, [(one.id, one.reason) for one in kept]) == ([], [("b", "never-ended"), ("a", "living-chain")])
+    assert (done, {one.id: one.reason for one in kept}) == ([], {"b": "never-ended", "a": "living-chain"})
     assert db.clear_messages("b") == 1
     db.end_session("b", "cli_close")
     assert sorted(db.prune_sessions()[0]) == ["a", "b"]
