@@ -71,12 +71,12 @@ def plain_text(content: object) -> str:
 
 def items(value: object) -> list[Mapping[str, Any]]:
     """The objects of a list; nothing when it is none."""
-    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def mapping(value: object) -> Mapping[str, Any]:
     """An object, or an empty one."""
-    return value if isinstance(value, Mapping) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def source_kind(data: Mapping[str, Any]) -> str | None:

@@ -23,9 +23,9 @@ class Replace:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Event:
-    """One event with its place."""
+    """One event with its place. Not frozen, for a large store has millions of them and freezing costs most of it."""
 
     type: str
     seq: int
@@ -58,7 +58,7 @@ def event_of_record(record: Record) -> Event | BadRow:
     """The event of one line."""
     if record.length > GIANT_LINE:
         return _giant(record)
-    if record.problem is not None and not isinstance(record.value, Mapping):
+    if record.problem is not None and not isinstance(record.value, dict):
         return BadRow(record.problem, record.line, record.offset)
     return event_of(record.value, record.line, record.offset, record.length)
 
@@ -78,10 +78,10 @@ def _giant(record: Record) -> Event | BadRow:
 
 def event_of(value: object, line: int | None, offset: int | None, length: int) -> Event | BadRow:
     """The event an object of the log stands for."""
-    if not isinstance(value, Mapping):
+    if not isinstance(value, dict):
         return BadRow("not an object", line, offset)
     event_type, data = value.get("type"), value.get("data")
-    if not isinstance(event_type, str) or not isinstance(data, Mapping):
+    if not isinstance(event_type, str) or not isinstance(data, dict):
         return BadRow("an event without type or data", line, offset)
     ignorable = value.get("ignorable")
     if event_type in PACKED_TYPES and "seq0" in value:
@@ -117,7 +117,7 @@ def surface_of(event_type: str, operation: object) -> str | Replace | BadRow | N
         return BadRow(f"{event_type} without surfaceOp", None, None) if event_type in MESSAGE_TYPES else None
     if operation == APPEND:
         return APPEND
-    if isinstance(operation, Mapping) and operation.get("op") == "replace":
+    if isinstance(operation, dict) and operation.get("op") == "replace":
         start, end = whole(operation.get("startSeq")), whole(operation.get("endSeq"))
         if start is not None and end is not None:
             return Replace(start, end)

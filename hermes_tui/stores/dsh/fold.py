@@ -275,7 +275,7 @@ class EventFold:
         message = mapping(event.data.get("message"))
         usage = event.data.get("usage")
         streamed, self.state.chunk_usage = self.state.chunk_usage, None
-        if not isinstance(usage, Mapping) and streamed is not None and streamed["step"] == step_of(event.data):
+        if not isinstance(usage, dict) and streamed is not None and streamed["step"] == step_of(event.data):
             usage = streamed["usage"]
         source = mapping(message.get("source"))
         for block in items(message.get("content")):

@@ -220,7 +220,7 @@ def version_refusal(version: object) -> str | None:
 
 def parse_header(value: object) -> Header | None:
     """What a first line says of its session, however little of it can be trusted; ``None``: it is no header."""
-    if not isinstance(value, Mapping) or value.get("type") != "session" or not isinstance(value.get("id"), str):
+    if not isinstance(value, dict) or value.get("type") != "session" or not isinstance(value.get("id"), str):
         return None
     parent = text_or_none(value.get("parentSession"))
     seed_length = whole(value.get("seedLength"))

@@ -17,10 +17,9 @@ from hermes_tui.stores.dsh.fold import PREVIEW_CHARACTERS
 from hermes_tui.stores.dsh.format import text_or_none
 from hermes_tui.stores.logs import LogFile
 
-_TELLING: Final = re.compile(
-    rb'\s*\{\s*"type"\s*:\s*"(?:session/title|user/message|session/end-seed|request/context|turn/end)"'
-)
+_TELLING: Final = re.compile(rb'\s*\{\s*"type"\s*:\s*"(session/title|user/message|session/end-seed|request/context)"')
 """Beginnings of the lines a peek parses."""
+_TYPED: Final = re.compile(rb'"kind"\s*:\s*"user"')
 
 
 def peek(backend: JsonlBackend, log: LogFile) -> SessionRow:
@@ -47,17 +46,34 @@ def _plain(path: str) -> list[Record]:
 
 def _compressed(path: str) -> list[Record]:
     """The telling lines and the last one: there is no way to the end of a compressed log but through it."""
-    last: list[bytes] = []
-
-    def wants(line: bytes) -> bool:
-        first = not last
-        last[:] = [line]
-        return first or _TELLING.match(line) is not None
-
-    records = [record for record in read_records(path, wants=wants) if record.problem is None]
-    if last and (not records or records[-1].raw != last[0]):
-        records += _parsed(last[0])
+    choice = _Choice()
+    records = [record for record in read_records(path, wants=choice) if record.problem is None]
+    if choice.last and (not records or records[-1].raw != choice.last):
+        records += _parsed(choice.last)
     return records
+
+
+class _Choice:
+    """Which lines are parsed: the first, those that tell something, and of the prompts the first one."""
+
+    def __init__(self) -> None:
+        self.last = b""
+        self._prompted = False
+
+    def __call__(self, line: bytes) -> bool:
+        first = not self.last
+        self.last = line
+        told = _TELLING.match(line)
+        if told is None:
+            return first
+        if told[1] == b"user/message":
+            if self._prompted or _TYPED.search(line) is None:
+                return False
+            self._prompted = True
+        elif told[1] == b"session/end-seed":
+            # What came before may have been copied: then the first prompt is yet to come.
+            self._prompted = False
+        return True
 
 
 def _parsed(line: bytes) -> list[Record]:
