@@ -11,7 +11,6 @@ import io
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import BinaryIO, Final, NamedTuple
@@ -121,6 +120,9 @@ def read_records_backward(
             yield from _backward(file, end, wants, numbered)
             return
         source = ZstdSource(file, 0)
+        # Imported late: 5 ms that only a compressed log needs.
+        import tempfile
+
         with tempfile.SpooledTemporaryFile(max_size=SPOOL) as unpacked:
             lines, last = 0, b"\n"
             while block := source.read():

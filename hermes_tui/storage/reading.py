@@ -21,9 +21,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import stat
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -412,6 +410,10 @@ class ReadConnection:
     def _copy(self, frozen: apsw.Connection, stamp: FileStamp, undo: contextlib.ExitStack) -> _Opened | None:
         """Copy database and log to a private folder and open that; SQLite puts right there what was cut off."""
         try:
+            # Imported late: 5 ms that only a private copy needs.
+            import shutil
+            import tempfile
+
             folder = tempfile.mkdtemp(prefix="hermes-tui-")
             undo.callback(shutil.rmtree, folder, ignore_errors=True)
             target = f"{folder}/copy.db"

@@ -6,7 +6,6 @@ be read, and beside it for sessions it does not have.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -305,4 +304,7 @@ def unsaved_prints(log: LegacyLog) -> list[str]:
 
 def message_print(role: str, text: str) -> str:
     """Equal for messages with the same role and text."""
+    # Imported late: 2 ms that only a log beside the database needs.
+    import hashlib
+
     return hashlib.sha1(f"{role}\0{text}".encode("utf-8", "replace"), usedforsecurity=False).hexdigest()

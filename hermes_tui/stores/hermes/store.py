@@ -29,7 +29,6 @@ from hermes_tui.model import (
     UsageReport,
 )
 from hermes_tui.storage.errors import StorageError, StoreBusy, StoreUnreadable
-from hermes_tui.storage.fulltext import Matcher
 from hermes_tui.storage.reading import ReadConnection
 from hermes_tui.storage.stamps import stamp_of
 from hermes_tui.stores.hermes.asking import Asking
@@ -38,7 +37,8 @@ from hermes_tui.stores.hermes.findings import quick_status
 from hermes_tui.stores.hermes.legacy_logs import LegacyLog, LegacyTranscript, find_logs, legacy_row
 from hermes_tui.stores.hermes.lineage import part_of, read_lineage
 from hermes_tui.stores.hermes.links import json_ids, links_around
-from hermes_tui.stores.hermes.listing import UNKNOWN, read_listing
+from hermes_tui.stores.hermes.listing import read_listing
+from hermes_tui.stores.hermes.newest_first import UNKNOWN, answers, read_newest_first
 from hermes_tui.stores.hermes.recovery import build_recovery
 from hermes_tui.stores.hermes.requests import read_requests
 from hermes_tui.stores.hermes.rows import read_rows
@@ -48,6 +48,7 @@ from hermes_tui.stores.hermes.usage import read_usage
 from hermes_tui.stores.protocol import ChangeVerb, Proposal, SearchFilters, Transcript
 
 if TYPE_CHECKING:
+    from hermes_tui.storage.fulltext import Matcher
     from hermes_tui.stores.hermes.changes import HermesChanges
 
 MOST_CANDIDATES: Final = 20
@@ -89,7 +90,7 @@ class HermesStore:
         found = Listing((), 0)
         if self._readable():
             try:
-                found = self._asking.ask(read_listing, query, limit)
+                found = self._listing(query, limit)
             except StoreBusy:
                 raise
             except StoreUnreadable:
@@ -98,6 +99,14 @@ class HermesStore:
                     raise
         logs = self._only_in_logs()
         return self._with_logs(found, logs, query, limit) if logs else found
+
+    def _listing(self, query: ListQuery, limit: int | None) -> Listing:
+        """The store's own rows: the usual list of a large store by a short way."""
+        if limit is not None and answers(query):
+            short = read_newest_first(self._asking, query, limit)
+            if short is not None:
+                return short
+        return self._asking.ask(read_listing, query, limit)
 
     def _with_logs(self, found: Listing, logs: Mapping[str, LegacyLog], query: ListQuery, limit: int | None) -> Listing:
         rows = [row for row in (legacy_row(self.ref, log) for log in logs.values()) if _row_matches(row, query)]
