@@ -15,7 +15,6 @@ from typing import Final, NamedTuple
 import orjson
 
 from hermes_tui.model import (
-    COUNTED_KINDS,
     CacheEvent,
     Compaction,
     DropCause,
@@ -42,8 +41,9 @@ from hermes_tui.stores.claude.lines import (
     text_of,
     values_of,
 )
-from hermes_tui.stores.claude.parts import Part, parts_of
+from hermes_tui.stores.claude.parts import parts_of
 from hermes_tui.stores.claude.replies import Reply, ReplyBook, requests_of
+from hermes_tui.stores.claude.weights import NOTHING, Weight, weight_of
 from hermes_tui.stores.logs import LogSummary
 from hermes_tui.text import RawText
 
@@ -69,15 +69,6 @@ class Change(NamedTuple):
     evidence: str
 
 
-class Weight(NamedTuple):
-    """How many parts of a line count as messages, how many are tool calls, and how long they are."""
-
-    messages: int
-    calls: int
-    size: int
-    """Characters of all parts."""
-
-
 @dataclass(frozen=True, slots=True)
 class Trace:
     """What tells copies of a session from the original; see :mod:`hermes_tui.stores.claude.relations`."""
@@ -94,21 +85,13 @@ class Trace:
     marked: bool
     """Its lines say that they were copied (``/branch``)."""
     begins_with_boundary: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ClaudeSummary(LogSummary):
-    """A summary with the trace of the file's lines."""
-
-    trace: Trace | None = None
+    requests: frozenset[str]
+    """The keys of its replies."""
 
 
 def mark_of(uuid: str) -> int:
     """A number for a uuid, the same in every process."""
     return int.from_bytes(blake2b(uuid.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
-
-
-NOTHING: Final = Weight(0, 0, 0)
 
 
 class TranscriptFold:
@@ -178,24 +161,21 @@ class TranscriptFold:
         self.previous = entry.uuid
         if entry.turn and message_of(fields).get("content") is None:
             self._refused = True
-        for change in self.header.take_message(fields, timed=True):
+        for change in self.header.take_message(fields, entry.at):
             self._change("context-change", change)
-        self._take_parts(fields, entry)
+        weight = weight_of(fields)
+        known = self._weights.get(entry.uuid)
+        # Kept lines are stored again as they were; only where the text differs the last line counts (section 2).
+        if known is None or known.size != weight.size:
+            if known is not None:
+                self.replaced[entry.uuid] = entry
+            self._weights[entry.uuid] = weight
+            self.note_parts(entry, fields)
         if entry.type == "assistant":
             self._take_reply(fields, entry)
         elif entry.type == "system":
             self._take_system(fields, entry)
         self._lines += 1
-
-    def _take_parts(self, fields: Fields, entry: Entry) -> None:
-        """Kept lines are stored again as they were; only where the text differs the last line counts (section 2)."""
-        parts = parts_of(fields)
-        known = self._weights.get(entry.uuid)
-        if known is None:
-            self.note_parts(entry, parts)
-        elif known.size != sum(len(part.text) for part in parts):
-            self.replaced[entry.uuid] = entry
-            self.note_parts(entry, parts)
 
     def take_other(self, fields: Fields, record: Record) -> None:
         """A line that is no message."""
@@ -206,13 +186,12 @@ class TranscriptFold:
         if fields.get("type") == "content-replacement":
             self._change("context-change", "old tool results replaced")
 
-    def note_parts(self, entry: Entry, parts: Sequence[Part]) -> None:
-        """Take in the parts of a line seen for the first time."""
-        counted = sum(part.kind in COUNTED_KINDS for part in parts)
-        calls = sum(part.kind == "tool-call" for part in parts)
-        self._weights[entry.uuid] = Weight(counted, calls, sum(len(part.text) for part in parts))
+    def note_parts(self, entry: Entry, fields: Fields) -> None:
+        """Take in the parts of a line seen for the first time, or of one that says something else now."""
+        if entry.type != "user" or entry.has_result:
+            return
         self._prompts.pop(entry.uuid, None)
-        for part in parts:
+        for part in parts_of(fields):
             if part.kind == "prompt":
                 self._prompts.setdefault(entry.uuid, part.text[:PROMPT_CUT])
             elif part.kind == "context" and part.text[:1] in "/!" and " " in part.text and part.sent is not None:
@@ -259,6 +238,8 @@ class TranscriptFold:
 
     def compactions(self, graph: Graph) -> tuple[Compaction, ...]:
         """Every compaction in the order of the conversation."""
+        if not self._boundaries:
+            return ()
         return tuple(
             self.compaction(entry, graph) for entry in graph.order if entry.boundary and entry.uuid in self._boundaries
         )
@@ -289,9 +270,11 @@ class TranscriptFold:
             branches=graph.branches,
             hit_rates=tuple(request.usage.hit_rate for request in requests[-SPARKLINE:]),
         )
-        return ClaudeSummary(row, requests, compactions, tuple(self.problems), trace=self._trace(graph))
+        return LogSummary(row, requests, compactions, tuple(self.problems))
 
-    def _trace(self, graph: Graph) -> Trace:
+    def trace(self) -> Trace:
+        """What tells this file from its copies."""
+        graph = self.graph()
         marks: dict[int, None] = {}
         messages, calls = bytearray(), bytearray()
         for entry in self.entries:
@@ -311,13 +294,13 @@ class TranscriptFold:
             birth=self.header.birth,
             marked=self.header.forked_from is not None,
             begins_with_boundary=first is not None and first.boundary,
+            requests=frozenset(self._book.replies),
         )
 
     def _row(self, graph: Graph) -> SessionRow:
         header = self.header
         first_prompt = self.first_prompt(graph)
-        live = [self._weights[entry.uuid] for entry in graph.order
-                if graph.states[entry.uuid] == "live" and entry.uuid in self._weights]  # fmt: skip
+        live = [weight for uuid, weight in self._weights.items() if graph.states.get(uuid) == "live"]
         title = header.title(self._own_summary(graph), first_prompt)
         delegated = self._agent or self.sidechain
         parent = header.session_id if delegated else header.forked_from
@@ -340,16 +323,14 @@ class TranscriptFold:
             last_active_at=header.last_at,
             message_count=sum(weight.messages for weight in live),
             tool_call_count=sum(weight.calls for weight in live),
-            resumable=bool(graph.order) and not delegated and not self._refused,
+            resumable=bool(graph.states) and not delegated and not self._refused,
         )
 
     def first_prompt(self, graph: Graph) -> str | None:
         """The first true prompt, a live one before a dead one; else the first command with arguments (section 6)."""
         for said in (self._prompts, self._commands):
-            shown = [entry.uuid for entry in graph.order if entry.uuid in said]
-            living = [uuid for uuid in shown if graph.states[uuid] != "dead-branch"]
-            if shown:
-                return said[(living or shown)[0]]
+            if said:
+                return next((said[uuid] for uuid in graph.chain if uuid in said), next(iter(said.values())))
         return None
 
     def _own_summary(self, graph: Graph) -> str | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 import math
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -74,12 +74,11 @@ class _Node:
     latest: Entry
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Graph:
     """The answer: every line once, in the order of the conversation, with its state."""
 
-    order: tuple[Entry, ...]
-    """Chain order, then place."""
+    sort: Callable[[], tuple[Entry, ...]]
     states: dict[str, LineState]
     chain: tuple[str, ...]
     """Root to leaf, through compactions."""
@@ -91,6 +90,14 @@ class Graph:
     """By boundary: user and assistant lines it kept."""
     dropped: dict[str, int]
     """By boundary: user and assistant lines the model no longer sees after it."""
+    _order: tuple[Entry, ...] | None = None
+
+    @property
+    def order(self) -> tuple[Entry, ...]:
+        """Chain order, then place; worked out when first asked for, as a list needs only states."""
+        if self._order is None:
+            self._order = self.sort()
+        return self._order
 
 
 def build(
@@ -247,9 +254,8 @@ class Builder:
             for extra in extras.get(self._nodes[uuid].entry.message_id or "", ()):
                 states[extra] = states[uuid]
         branches = self._side_lines_and_branches(states)
-        order = self._order(chain, extras)
         return Graph(
-            order=order,
+            sort=lambda: self._order(chain, extras),
             states=states,
             chain=tuple(chain),
             boundary=chain[bounds[-1]] if bounds else None,

@@ -31,8 +31,6 @@ class Header:
     """The first id a line carries; a resume goes by the file name all the same (section 8)."""
     forked_from: str | None = None
     """The session a ``/branch`` copied from."""
-    team: bool = False
-    kind: str | None = None
     mark: LeafMark | None = None
     first_at: float | None = None
     last_at: float | None = None
@@ -40,38 +38,41 @@ class Header:
     """The time of the first line that is no message but has one: when this file was begun, not what it copied."""
     absurd_times: int = 0
     context: dict[str, str] = field(default_factory=dict)
+    said: list[object] = field(default_factory=list)
+    """The same fields of the line before, to see quickly that nothing changed."""
 
     @property
     def folder(self) -> str | None:
         """Where it runs: a relocation overrides the first line that has a folder (section 1)."""
         return self.relocated or self.cwd
 
-    def take_message(self, fields: Fields, *, timed: bool) -> list[str]:
-        """Take in a message line.
+    def take_message(self, fields: Fields, at: float | None) -> list[str]:
+        """Take in a message line; ``at`` is its time, if it has one that makes sense.
 
         Returns:
             what changed since the line before that the system prompt depends on, in words.
         """
-        self.cwd = self.cwd or text_of(fields.get("cwd"))
-        self.git_branch = text_of(fields.get("gitBranch")) or self.git_branch
-        self.entrypoint = self.entrypoint or text_of(fields.get("entrypoint"))
-        self.session_id = self.session_id or text_of(fields.get("sessionId"))
-        self.team = self.team or text_of(fields.get("teamName")) is not None
-        self.kind = self.kind or text_of(fields.get("sessionKind"))
-        forked = fields.get("forkedFrom")
-        if self.forked_from is None and isinstance(forked, dict):
-            self.forked_from = text_of(forked.get("sessionId"))
-        if timed:
-            self._take_time(fields)
-        return self._context_changes(fields)
-
-    def _take_time(self, fields: Fields) -> None:
-        at = time_of(fields.get("timestamp"))
         if at is None:
             self.absurd_times += 1
-            return
-        self.first_at = at if self.first_at is None else min(self.first_at, at)
-        self.last_at = at if self.last_at is None else max(self.last_at, at)
+        else:
+            if self.first_at is None or at < self.first_at:
+                self.first_at = at
+            if self.last_at is None or at > self.last_at:
+                self.last_at = at
+        get = fields.get
+        if self.session_id is None:
+            self.session_id = text_of(get("sessionId"))
+        if self.forked_from is None and "forkedFrom" in fields:
+            forked = fields["forkedFrom"]
+            self.forked_from = text_of(forked.get("sessionId")) if isinstance(forked, dict) else None
+        said = [get("version"), get("entrypoint"), get("cwd"), get("gitBranch")]
+        if said == self.said:
+            return []
+        self.said = said
+        self.cwd = self.cwd or text_of(get("cwd"))
+        self.git_branch = text_of(get("gitBranch")) or self.git_branch
+        self.entrypoint = self.entrypoint or text_of(get("entrypoint"))
+        return self._context_changes(fields)
 
     def _context_changes(self, fields: Fields) -> list[str]:
         changes = []

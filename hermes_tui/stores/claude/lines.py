@@ -17,6 +17,7 @@ MESSAGE_TYPES: Final = frozenset({"user", "assistant", "attachment", "system"})
 """Types that make up the conversation; the leaf is chosen among them."""
 BRIDGED_TYPE: Final = "progress"
 """Older builds put these into the chain; a child takes over the parent (facts/claude-code.md section 3)."""
+CHAIN_TYPES: Final = MESSAGE_TYPES | {BRIDGED_TYPE}
 HEADER_TYPES: Final = frozenset(
     {
         "summary", "custom-title", "ai-title", "agent-name", "tag", "last-prompt", "mode", "permission-mode",
@@ -91,7 +92,9 @@ def text_of(value: object) -> str | None:
 
 def number_of(value: object) -> int:
     """A count as a non-negative ``int``; anything else counts as 0."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+    if type(value) is int:
+        return value if 0 <= value < 1 << 62 else 0
+    if not isinstance(value, float) or value != value:
         return 0
     return int(value) if 0 <= value < 1 << 62 else 0
 
@@ -130,31 +133,42 @@ def entry_of(fields: Fields, record: Record, previous: str | None) -> Entry | No
 
     ``previous`` is the uuid of the message line before it in the file: a line that has no uuid of its own hangs there.
     """
-    kind = fields.get("type")
-    if not isinstance(kind, str) or (kind not in MESSAGE_TYPES and kind != BRIDGED_TYPE):
+    get = fields.get
+    kind = get("type")
+    if not isinstance(kind, str) or kind not in CHAIN_TYPES:
         return None
-    uuid = text_of(fields.get("uuid"))
-    detached = uuid is None
-    parent = previous if detached else text_of(fields.get("parentUuid"))
-    message = message_of(fields)
+    uuid, parent, logical = get("uuid"), get("parentUuid"), get("logicalParentUuid")
+    detached = not isinstance(uuid, str) or not uuid
+    message_id = None
+    has_result = False
+    message = get("message")
+    if isinstance(message, dict):
+        if kind == "assistant":
+            message_id = text_of(message.get("id"))
+        elif kind == "user":
+            content = message.get("content")
+            has_result = isinstance(content, list) and any(
+                isinstance(block, dict) and block.get("type") == "tool_result" for block in content
+            )
+    # By place, not by name: this is done for every line of every transcript.
     return Entry(
-        uuid=uuid or f"line-{record.line}",
-        parent=parent,
-        logical_parent=text_of(fields.get("logicalParentUuid")),
-        type=kind,
-        subtype=text_of(fields.get("subtype")) or "",
-        sidechain=fields.get("isSidechain") is True,
-        at=time_of(fields.get("timestamp")),
-        line=record.line,
-        offset=record.offset,
-        length=record.length,
-        message_id=text_of(message.get("id")) if kind == "assistant" else None,
-        has_result=kind == "user" and any(block.get("type") == "tool_result" for block in blocks_of(fields)),
-        meta=fields.get("isMeta") is True,
-        summary=fields.get("isCompactSummary") is True,
-        agent_id=text_of(fields.get("agentId")),
-        error=fields.get("isApiErrorMessage") is True,
-        detached=detached,
+        f"line-{record.line}" if detached else str(uuid),
+        previous if detached else parent if isinstance(parent, str) and parent else None,
+        logical if isinstance(logical, str) and logical else None,
+        kind,
+        text_of(get("subtype")) or "" if kind == "system" else "",
+        get("isSidechain") is True,
+        time_of(get("timestamp")),
+        record.line,
+        record.offset,
+        record.length,
+        message_id,
+        has_result,
+        get("isMeta") is True,
+        get("isCompactSummary") is True,
+        text_of(get("agentId")),
+        get("isApiErrorMessage") is True,
+        detached,
     )
 
 

@@ -14,7 +14,7 @@ from typing import Final
 import orjson
 
 from hermes_tui.stores.claude.header import PROMPT_CUT, Header
-from hermes_tui.stores.claude.lines import MESSAGE_TYPES, Fields, text_of
+from hermes_tui.stores.claude.lines import MESSAGE_TYPES, Fields, text_of, time_of
 from hermes_tui.stores.claude.parts import parts_of
 
 LITE: Final = 65_536
@@ -81,7 +81,7 @@ def _take_head(result: Peek, head: bytes, *, whole: bool) -> None:
 
 
 def _take_message(result: Peek, fields: Fields) -> None:
-    result.header.take_message(fields, timed=True)
+    result.header.take_message(fields, time_of(fields.get("timestamp")))
     uuid = text_of(fields.get("uuid"))
     if result.messages == 0:
         result.sidechain = fields.get("isSidechain") is True
@@ -119,7 +119,7 @@ def _take_tail(result: Peek, tail: bytes, *, whole: bool) -> None:
         taken.append(fields)
     for fields in reversed(taken):
         if fields.get("type") in MESSAGE_TYPES:
-            later.take_message(fields, timed=True)
+            later.take_message(fields, time_of(fields.get("timestamp")))
         else:
             later.take(fields, 0)
     _merge(result, later, seen)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from hermes_tui.model import LineageKind, SessionId
-from hermes_tui.stores.claude.fold import ClaudeSummary, Trace
+from hermes_tui.stores.claude.fold import Trace
 from hermes_tui.stores.logs import LogFile
 
 
@@ -59,19 +59,19 @@ def families(roots: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, ...]]:
     return (tuple(group) for group in groups.values() if len(group) > 1)
 
 
-def relations(family: Iterable[tuple[LogFile, ClaudeSummary]]) -> dict[str, Relation]:
+def relations(family: Iterable[tuple[LogFile, Trace]]) -> dict[str, Relation]:
     """By path: what each file of a family copied; the earliest of them copied nothing."""
-    members = [(log, summary, summary.trace) for log, summary in family if summary.trace is not None]
+    members = list(family)
     counts: dict[int, int] = {}
-    for _, _, trace in members:
+    for _, trace in members:
         for mark in trace.marks:
             counts[mark] = counts.get(mark, 0) + 1
-    members.sort(key=lambda member: _earliest_first(member[0], member[2], counts))
+    members.sort(key=lambda member: _earliest_first(member[0], member[1], counts))
     found: dict[str, Relation] = {}
     earlier: list[tuple[LogFile, frozenset[int], frozenset[str]]] = []
-    for log, summary, trace in members:
+    for log, trace in members:
         marks = frozenset(trace.marks)
-        keys = frozenset(request.request_id for request in summary.requests if request.request_id is not None)
+        keys = trace.requests
         copied = frozenset(mark for mark in marks if any(mark in other for _, other, _ in earlier))
         billed = frozenset(key for key in keys if any(key in other for _, _, other in earlier))
         if copied or billed:

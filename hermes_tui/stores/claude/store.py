@@ -21,9 +21,9 @@ from hermes_tui.model import (
     SessionRow,
     StoreRef,
 )
+from hermes_tui.storage.jsonl import read_records
 from hermes_tui.stores.claude.discovery import Walk, walk
-from hermes_tui.stores.claude.fold import ClaudeSummary, TranscriptFold
-from hermes_tui.stores.claude.index_texts import ClaudeTexts
+from hermes_tui.stores.claude.fold import Trace, TranscriptFold
 from hermes_tui.stores.claude.peek import Peek, peek
 from hermes_tui.stores.claude.processes import running_sessions
 from hermes_tui.stores.claude.recovery import recover
@@ -32,13 +32,14 @@ from hermes_tui.stores.claude.search_copies import holder_of
 from hermes_tui.stores.claude.transcript import ClaudeTranscript, LogView
 from hermes_tui.stores.conversation import is_running
 from hermes_tui.stores.log_source import MALFORMED
-from hermes_tui.stores.log_texts import LogTexts
-from hermes_tui.stores.logs import LogFile, LogIndex, LogStore, LogSummary, Peeked, fold_log
+from hermes_tui.stores.logs import LogFile, LogIndex, LogStore, LogSummary, Peeked
 from hermes_tui.stores.protocol import ChangeVerb, Transcript
 from hermes_tui.text import RawText
 
 PEEKS_KEPT: Final = 20_000
 """Peeks remembered: about 20 MB."""
+FAMILIES_KEPT: Final = 2_000
+"""Groups of copies whose relations are remembered."""
 NAMED_PATHS: Final = 20
 VARIABLE: Final = "CLAUDE_CONFIG_DIR"
 CLEANUP_ADVICE: Final = "Claude Code deletes transcripts after cleanupPeriodDays (30 unless settings.json says more)."
@@ -53,6 +54,7 @@ class ClaudeStore(LogStore):
         self._met = Walk()
         self._relations: dict[str, Relation] = {}
         self._ends: dict[LogFile, Peek] = {}
+        self._families: dict[tuple[LogFile, ...], dict[str, Relation]] = {}
         self._holders: dict[LogFile, str | None] = {}
         self._claude_lock = threading.Lock()
 
@@ -147,9 +149,20 @@ class ClaudeStore(LogStore):
         by_path = {log.path: log for log in logs}
         found: dict[str, Relation] = {}
         for family in families(roots):
-            members = [by_path[path] for path in family]
-            found.update(relations(self._traced(members)))
+            found.update(self._family_relations(tuple(by_path[path] for path in family)))
         return found
+
+    def _family_relations(self, family: tuple[LogFile, ...]) -> dict[str, Relation]:
+        """Worked out again only when one of the files changed."""
+        with self._claude_lock:
+            known = self._families.get(family)
+        if known is None:
+            known = relations(self._traced(family))
+            with self._claude_lock:
+                self._families[family] = known
+                while len(self._families) > FAMILIES_KEPT:
+                    del self._families[next(iter(self._families))]
+        return known
 
     def _join_holder(
         self, log: LogFile, boundary: str, sessions: Sequence[LogFile], roots: dict[str, list[str]]
@@ -166,17 +179,17 @@ class ClaudeStore(LogStore):
             roots.setdefault(holder, []).append(boundary)
             roots[log.path].append(boundary)
 
-    def _traced(self, logs: Iterable[LogFile]) -> Iterator[tuple[LogFile, ClaudeSummary]]:
-        """Summaries with traces; an index that keeps none is passed by."""
-        for log, summary in self.source.summaries(logs, self.pulse()):
-            traced = summary if isinstance(summary, ClaudeSummary) else fold_log(log, self.fold).summary
-            if isinstance(traced, ClaudeSummary):
-                yield log, traced
-
-    def log_texts(self, log: LogFile) -> LogTexts:
-        """See :meth:`LogStore.log_texts`."""
-        del log
-        return ClaudeTexts()
+    def _traced(self, logs: Iterable[LogFile]) -> Iterator[tuple[LogFile, Trace]]:
+        pulse = self.pulse()
+        for log in logs:
+            fold = self.fold(log)
+            try:
+                for record in read_records(log.path):
+                    fold.feed(record)
+                    pulse()
+                yield log, fold.trace()
+            except (OSError, *MALFORMED):
+                continue  # its own row tells why; what it copied is not known
 
     def fold(self, log: LogFile, state: bytes | None = None) -> TranscriptFold:
         """See :meth:`LogStore.fold`."""

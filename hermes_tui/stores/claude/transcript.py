@@ -79,10 +79,10 @@ class IndexedFold(TranscriptFold):
         self.parts: dict[str, tuple[PartHead, ...]] = {}
         self.tool_names: dict[str, str] = {}
 
-    def note_parts(self, entry: Entry, parts: Sequence[Part]) -> None:
-        """Take in the parts of a line seen for the first time."""
-        super().note_parts(entry, parts)
-        self._note(entry, parts)
+    def note_parts(self, entry: Entry, fields: Fields) -> None:
+        """Take in the parts of a line seen for the first time, or of one that says something else now."""
+        super().note_parts(entry, fields)
+        self._note(entry, parts_of(fields))
 
     def _note(self, entry: Entry, parts: Sequence[Part]) -> None:
         self.parts[entry.uuid] = tuple(part_head(part) for part in parts)
