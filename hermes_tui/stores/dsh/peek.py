@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from hermes_tui.model import SessionRow
-from hermes_tui.storage.jsonl import Record, read_head_tail, read_records
+from hermes_tui.storage.jsonl import Record, read_head_tail, read_piece, read_records
 from hermes_tui.stores.conversation import latest
 from hermes_tui.stores.dsh.backend import JsonlBackend
 from hermes_tui.stores.dsh.content import USER, json_value, plain_text, raw_text, source_kind
@@ -19,6 +19,13 @@ from hermes_tui.stores.logs import LogFile
 
 _TELLING: Final = re.compile(rb'\s*\{\s*"type"\s*:\s*"(session/title|user/message|session/end-seed|request/context)"')
 """Beginnings of the lines a peek parses."""
+_HEADER: Final = b'{"type":"session",'
+_TITLE: Final = b'\n{"type":"session/title",'
+_CONTEXT: Final = b'\n{"type":"request/context",'
+_PROMPT: Final = b'\n{"type":"user/message",'
+_SEED: Final = b'\n{"type":"session/end-seed",'
+LARGEST_AT_ONCE: Final = 16 << 20
+"""Decompressed bytes up to which a log is held whole for a peek."""
 _TYPED: Final = re.compile(rb'"kind"\s*:\s*"user"')
 
 
@@ -46,11 +53,35 @@ def _plain(path: str) -> list[Record]:
 
 def _compressed(path: str) -> list[Record]:
     """The telling lines and the last one: there is no way to the end of a compressed log but through it."""
+    data = read_piece(path, 0, LARGEST_AT_ONCE)
+    if len(data) < LARGEST_AT_ONCE and data.startswith(_HEADER):
+        return _found(data)
     choice = _Choice()
     records = [record for record in read_records(path, wants=choice) if record.problem is None]
     if choice.last and (not records or records[-1].raw != choice.last):
         records += _parsed(choice.last)
     return records
+
+
+def _found(data: bytes) -> list[Record]:
+    """The same in a log that is held whole, by the beginnings of lines as the real program writes them."""
+    seeded = data.rfind(_SEED)
+    while seeded >= 0 and b'"inherited":true' not in _line_at(data, seeded + 1):
+        seeded = data.rfind(_SEED, 0, seeded)
+    prompt = data.find(_PROMPT, max(seeded, 0))
+    while prompt >= 0 and _TYPED.search(_line_at(data, prompt + 1)) is None:
+        prompt = data.find(_PROMPT, prompt + 1)
+    places = {place + 1 for place in (data.rfind(_TITLE), data.rfind(_CONTEXT), prompt) if place >= 0}
+    end = len(data.rstrip(b"\n"))
+    last = data.rfind(b"\n", 0, end) + 1
+    before = data.rfind(b"\n", 0, max(last - 1, 0)) + 1
+    records = [record for place in sorted({0, before, last} | places) for record in _parsed(_line_at(data, place))]
+    return records if data.find(b"\n") >= 0 else []
+
+
+def _line_at(data: bytes, place: int) -> bytes:
+    end = data.find(b"\n", place)
+    return data[place:] if end < 0 else data[place:end]
 
 
 class _Choice:
