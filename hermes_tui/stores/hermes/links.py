@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from hermes_tui.model import LineageKind
 from hermes_tui.storage.reading import ReadConnection
-from hermes_tui.stores.hermes.cells import filled_text, flag, json_or_none, text_or_none, time_or_none
+from hermes_tui.stores.hermes.cells import EARLIEST, LATEST, filled_text, flag, json_or_none, text_or_none, time_or_none
 from hermes_tui.stores.hermes.schema import Schema
 
 MOST_STEPS: Final = 100
@@ -77,10 +77,11 @@ def newest_expression(schema: Schema, session: str) -> str:
     """The largest possible time among a session's messages, as an expression."""
     if not schema.has("messages", "session_id", "timestamp"):
         return "NULL"
-    # Bounds, because salvaged rows hold text and numbers no clock shows; text sorts after every number.
+    # One seek a session in the (session_id, timestamp) index. The bound leaves out what salvage put there: numbers no
+    # clock shows, and text, which sorts after every number. What lies before the first agent, link_of leaves out.
     return (
-        f"(SELECT max(m.timestamp) FROM messages m WHERE m.session_id = {session}"
-        " AND m.timestamp >= 946684800 AND m.timestamp < 4102444800)"
+        f"(SELECT m.timestamp FROM messages m WHERE m.session_id = {session} AND m.timestamp < {LATEST:.0f}"
+        " ORDER BY m.timestamp DESC LIMIT 1)"
     )
 
 
@@ -104,7 +105,7 @@ def link_of(row: Sequence[Any]) -> Link:
         _mark(marked.get("_reset_from")),
         _mark(marked.get("_delegate_from")),
         bool(config) and marks is None,
-        newest,
+        time_or_none(newest),
         (time_or_none(started) is None) or (ended is not None and time_or_none(ended) is None),
     )
 
@@ -238,13 +239,14 @@ def kind_of(link: Link, parent: Link | None) -> LineageKind:
         return _kind_without_parent(link)
     if link.branched_from == parent.id:
         return "branch"
-    marked_otherwise = parent.id in (link.reset_from, link.delegated_from)
-    if not marked_otherwise and _old_branch(link, parent):
-        return "branch"
-    if link.reset_from == parent.id or (link.delegated_from != parent.id and _reset_by_channel(link, parent)):
+    if link.reset_from == parent.id:
         return "reset"
     if link.delegated_from == parent.id:
         return "delegation"
+    if _old_branch(link, parent):
+        return "branch"
+    if _reset_by_channel(link, parent):
+        return "reset"
     # Before the marker existed, a child of a session that no compression ended was a delegated run.
     return "compaction" if parent.end_reason == COMPRESSED else "delegation"
 
@@ -283,6 +285,37 @@ def _continuation_order(link: Link) -> tuple[int, float, float, str]:
         lowest if link.started is None else link.started,
         link.id,
     )
+
+
+def kind_expression(schema: Schema) -> str:
+    """:func:`kind_of` as SQL over ``s`` and its parent ``p``, for questions about every session of a large store."""
+    config = schema.column("sessions", "model_config", "s")
+    # Most sessions have no marker: a look for the word is cheaper than reading JSON.
+    marked = f"instr({config}, '_from') AND json_valid({config})"
+    branch, reset, delegate = (
+        f"json_extract({config}, '$.{name}')" for name in ("_branched_from", "_reset_from", "_delegate_from")
+    )
+    reasons = ", ".join(f"'{reason}'" for reason in sorted(RESET_REASONS))
+    key, above_key = (schema.column("sessions", "session_key", alias) for alias in ("s", "p"))
+    started, ended = schema.column("sessions", "started_at", "s"), schema.column("sessions", "ended_at", "p")
+    sane = " AND ".join(f"{time} >= {EARLIEST:.0f} AND {time} < {LATEST:.0f}" for time in (started, ended))
+    unmarked = f"""CASE
+            WHEN p.id IS NULL THEN iif(s.source = 'subagent', 'delegation', 'root')
+            WHEN p.end_reason = 'compression' THEN 'compaction'
+            WHEN p.end_reason = 'branched' AND {sane} AND {started} >= {ended} THEN 'branch'
+            WHEN p.end_reason IN ({reasons}) AND {key} <> '' AND {key} = {above_key} THEN 'reset'
+            ELSE 'delegation' END"""
+    return f"""CASE
+        WHEN s.parent_session_id IS NULL OR s.parent_session_id = '' THEN
+            CASE WHEN {marked} THEN iif({delegate} IS NULL, 'root', 'delegation') ELSE 'root' END
+        WHEN {marked} THEN CASE
+            WHEN p.id IS NULL AND {delegate} IS NOT NULL THEN 'delegation'
+            WHEN p.id IS NULL AND s.source = 'subagent' THEN 'delegation'
+            WHEN {branch} = s.parent_session_id THEN 'branch'
+            WHEN {reset} = s.parent_session_id THEN 'reset'
+            WHEN {delegate} = s.parent_session_id THEN 'delegation'
+            ELSE {unmarked} END
+        ELSE {unmarked} END"""
 
 
 def all_links(connection: ReadConnection, schema: Schema) -> Links:

@@ -11,13 +11,13 @@ from hermes_tui.model import ListEntry, Listing, ListQuery, SessionId
 from hermes_tui.storage.reading import ReadConnection
 from hermes_tui.stores.hermes.cells import count, filled_text, text_or_none
 from hermes_tui.stores.hermes.links import TOOL_SOURCE, Link, Links, all_links
+from hermes_tui.stores.hermes.newest_first import UNKNOWN, left_out
 from hermes_tui.stores.hermes.rows import last_active, read_previews
 from hermes_tui.stores.hermes.schema import Schema
 from hermes_tui.stores.hermes.spend import MAIN_TASK, TOKENS
 
 AUTOMATED: Final = frozenset({"cron", "webhook", TOOL_SOURCE})
 """Sources of runs no person started (issue 2, sessions screen)."""
-UNKNOWN: Final = float("-inf")
 _COUNTED: Final = TOKENS[:4]
 """Reasoning is part of output."""
 
@@ -63,33 +63,25 @@ def read_listing(connection: ReadConnection, schema: Schema, query: ListQuery, l
     if not query.sessions:
         found = [Candidate(links.down(link)) for link in links.listed()]
     matching = [one for one in found if _matches(one, query, facts)]
-    left_out: Counter[str] = Counter()
+    reasons: Counter[str] = Counter()
     if not query.sessions:
-        reasons = [_left_out(one, query, links) for one in matching]
-        left_out.update(reason for reason in reasons if reason)
-        matching = [one for one, reason in zip(matching, reasons, strict=True) if not reason]
+        why = [_left_out(one, query, links) for one in matching]
+        reasons.update(reason for reason in why if reason)
+        matching = [one for one, reason in zip(matching, why, strict=True) if not reason]
     if query.text:
         matching = _with_text(connection, schema, matching, query.text, facts)
     order = _order(query, facts)
     ordered = sorted(((order(one), one.tip.id) for one in matching), reverse=True)
     entries = tuple(ListEntry(SessionId(identity), value) for value, identity in ordered[:limit])
-    return Listing(entries, len(ordered), dict(left_out))
+    return Listing(entries, len(ordered), dict(reasons))
 
 
 def _left_out(one: Candidate, query: ListQuery, links: Links) -> str | None:
     """Why a default filter leaves a row out; the first reason counts."""
-    root = one.root
-    if root.archived and not query.archived:
-        return "archived"
-    if links.kind(root) == "delegation" and not query.children:
-        return "delegated"
-    if root.source == TOOL_SOURCE and query.source != TOOL_SOURCE:
-        return "tool"
-    if root.hidden:
-        return "hidden"
-    if not query.automated and root.source in AUTOMATED:
+    reason = left_out(links, one.root, query)
+    if reason is None and not query.automated and one.root.source in AUTOMATED:
         return "automated"
-    return None
+    return reason
 
 
 def _matches(one: Candidate, query: ListQuery, facts: dict[str, Facts]) -> bool:

@@ -54,7 +54,8 @@ def test_a_ring_is_cut_at_its_earliest_session_and_told(tmp_path: Path) -> None:
     assert NAMES["chain4"] in [entry.id for entry in store.listing(ListQuery()).entries]
     assert store.chain(SessionId(NAMES["chain2"])) == tuple(NAMES[f"chain{number}"] for number in (1, 2, 3, 4))
     nodes = store.lineage(SessionId(NAMES["chain2"])).nodes
-    assert all("cycle" in node.findings for node in nodes) and len(nodes) == 4
+    assert all("cycle" in node.findings for node in nodes)
+    assert len(nodes) == 4
     assert codes(store)["cycle"] == 1
     everything_answers(store)
 
@@ -82,7 +83,7 @@ def test_a_run_whose_boss_was_deleted_stays_a_delegated_one(tmp_path: Path) -> N
 
 
 def test_a_continuation_inherits_markers_that_do_not_count(tmp_path: Path) -> None:
-    marks = '{"_branched_from": "%s", "_delegate_from": "%s"}' % (NAMES["trunk"], NAMES["boss"])
+    marks = '{{"_branched_from": "{}", "_delegate_from": "{}"}}'.format(NAMES["trunk"], NAMES["boss"])
     store = changed(tmp_path, f"UPDATE sessions SET model_config = '{marks}' WHERE id = '{NAMES['chain3']}'")
     assert len(store.chain(SessionId(NAMES["chain1"]))) == 4
 
@@ -145,7 +146,7 @@ def test_one_absurd_message_time_does_not_move_the_session(tmp_path: Path) -> No
 
 
 def test_a_session_without_an_id_is_counted(tmp_path: Path) -> None:
-    store = changed(tmp_path, "UPDATE sessions SET id = NULL WHERE id = '%s'" % NAMES["ghost"])
+    store = changed(tmp_path, "UPDATE sessions SET id = NULL WHERE id = '{}'".format(NAMES["ghost"]))
     assert codes(store)["bad-id"] == 1
     everything_answers(store)
 
@@ -160,7 +161,8 @@ def old_schema(folder: Path) -> HermesStore:
         " input_tokens INTEGER, output_tokens INTEGER, title TEXT);"
         "CREATE TABLE messages (id INTEGER PRIMARY KEY AUTOINCREMENT, session_id TEXT NOT NULL, role TEXT NOT NULL,"
         " content TEXT, tool_call_id TEXT, tool_calls TEXT, tool_name TEXT, timestamp REAL NOT NULL);"
-        "INSERT INTO sessions VALUES ('a', 'cli', 'm', NULL, NULL, 1772000000, 1772000100, 'compression', 2, 10, 5, 'T'),"
+        "INSERT INTO sessions VALUES "
+        " ('a', 'cli', 'm', NULL, NULL, 1772000000, 1772000100, 'compression', 2, 10, 5, 'T'),"
         " ('b', 'cli', 'm', NULL, 'a', 1772000101, NULL, NULL, 1, 20, 6, NULL);"
         "INSERT INTO messages (session_id, role, content, timestamp) VALUES ('a', 'user', 'hi', 1772000001),"
         " ('a', 'assistant', 'ho', 1772000002), ('b', 'user', 'more', 1772000102)"
@@ -174,7 +176,8 @@ def test_the_oldest_columns_are_enough(tmp_path: Path) -> None:
     (entry,) = store.listing(ListQuery()).entries
     (row,) = store.rows([entry.id])
     assert (row.id, row.root_id, row.title, row.message_count) == ("b", "a", "T", 3)
-    assert row.usage is not None and (row.usage.input, row.usage.output) == (30, 11)
+    assert row.usage is not None
+    assert (row.usage.input, row.usage.output) == (30, 11)
     assert store.status().state == "ok"
     everything_answers(store)
     assert [one.count for one in store.findings() if one.severity != "info"] == []
@@ -195,7 +198,8 @@ def test_a_view_in_the_place_of_a_table_is_not_believed(tmp_path: Path) -> None:
         "CREATE VIEW session_model_usage AS SELECT 1/0 AS session_id",
     )
     (row,) = store.rows([SessionId(NAMES["plain"])])
-    assert row.usage is not None and row.usage.input == 4800
+    assert row.usage is not None
+    assert row.usage.input == 4800
     everything_answers(store)
 
 
@@ -268,7 +272,7 @@ def test_usage_below_the_sessions_row_is_stood_in_for(tmp_path: Path) -> None:
     store = changed(
         tmp_path,
         f"UPDATE session_model_usage SET input_tokens = 1 WHERE session_id = '{NAMES['plain']}'",
-        "DELETE FROM session_model_usage WHERE session_id = '%s'" % NAMES["plain2"],
+        "DELETE FROM session_model_usage WHERE session_id = '{}'".format(NAMES["plain2"]),
     )
     rows = store.rows([SessionId(NAMES["plain"]), SessionId(NAMES["plain2"])])
     assert [row.usage.input for row in rows if row.usage] == [4800, 900]
