@@ -167,7 +167,9 @@ class Assembler:
             self._end_waiting()
             self._compacted = True
             entry = Entry(record, Nature("summary", "user"), line.stamp, None)
-            entry.kept = kept_by(line.payload)
+            if record.value is not None:
+                # The program loses a compaction in a damaged line, so what came before stays in its view.
+                entry.kept = kept_by(line.payload)
             self._put(entry)
         elif kind not in SETTINGS_TYPES:
             self._put(Entry(record, Nature("unknown", None), line.stamp, None))
@@ -189,7 +191,7 @@ class Assembler:
                 self._users.append((entry, "", ""))
             for key in (entry.id, entry.call_id):
                 if key is not None and entry.kind != "tool-call":
-                    self._claim(f"i{key}")
+                    self._met(key)
             self._put(entry)
         self._drain()
 
@@ -286,15 +288,14 @@ class Assembler:
             self._call(entry, item_id)
         elif said.kind == "tool-result" and said.call_id is not None:
             entry.name = said.name or self._calls.pop(said.call_id, None)
-            if not self._claim(f"i{said.call_id}"):
-                self._note(f"i{said.call_id}")
+            self._met(said.call_id)
         self._put(entry)
 
     def _call(self, entry: Entry, item_id: str | None) -> None:
         if entry.call_id is not None and entry.name is not None:
             self._calls[entry.call_id] = entry.name
-        if item_id is not None and not self._claim(f"i{item_id}"):
-            self._note(f"i{item_id}")
+        if item_id is not None:
+            self._met(item_id)
 
     def _user(self, entry: Entry, payload: Mapping[str, object]) -> None:
         if entry.kind == "context":
@@ -310,11 +311,17 @@ class Assembler:
 
     def _said(self, item_id: str | None, texts: Iterable[str], mark: str) -> None:
         """A raw reply or reasoning: it takes the place of the events that wait for it, or is remembered for them."""
-        if item_id is not None and not self._claim(f"i{item_id}"):
-            self._note(f"i{item_id}")
+        if item_id is not None:
+            self._met(item_id)
         for text in texts:
             if not self._claim(mark + text):
                 self._note(mark + text)
+
+    def _met(self, item_id: str) -> None:
+        """A raw item came: every event of its id, before or after it, is its twin."""
+        key = f"i{item_id}"
+        self._claim(key)
+        self._raw[key] = 1
 
     def _note(self, key: str) -> None:
         self._raw[key] = self._raw.get(key, 0) + 1
@@ -324,10 +331,8 @@ class Assembler:
         waiting = self._waiting.get(key)
         if not waiting:
             return False
-        entry = waiting.pop(0)
-        already = entry.dead
-        entry.dead = True
-        return not already or not key.startswith("i")
+        waiting.pop(0).dead = True
+        return True
 
     # ------------------------------------------------------------------------------------------------- events
 
@@ -392,11 +397,14 @@ class Assembler:
         for key in keys:
             left = self._raw.get(key, 0)
             if left:
-                self._raw[key] = left - 1
+                if key[0] != "i":
+                    self._raw[key] = left - 1
                 return
         entry.event = True
         for key in keys:
             self._waiting.setdefault(key, []).append(entry)
+            if key[0] == "i":
+                self._raw[key] = 1
         self._put(entry, wait=bool(keys))
 
     def _prompted(self, entry: Entry, text: str) -> None:

@@ -10,6 +10,7 @@ import orjson
 from hermes_tui.model import LineageKind, MessageKind, Problem, SessionId, SessionRow, StoreRef
 from hermes_tui.storage.jsonl import Record, read_records
 from hermes_tui.stores.codex.entries import Entry
+from hermes_tui.stores.codex.items import message_text
 from hermes_tui.stores.codex.live import LiveEntries
 from hermes_tui.stores.codex.oldest import is_oldest, read_document
 from hermes_tui.stores.codex.reader import LineReader, entry_id
@@ -20,19 +21,17 @@ from hermes_tui.text import RawText
 
 SPARKLINE_POINTS: Final = 12
 _STAMP_LENGTH: Final = len("2026-11-29T16:35:31.791Z")
-_EVENT_REACH: Final = 140
-"""Bytes of a line within which its types stand."""
-_ITEM_REACH: Final = 460
-"""Bytes of an ``item_completed`` line within which the item's type stands."""
-_ITEMS_NEEDED: Final = (b'"UserMessage"', b'"ContextCompaction"')
-"""Items that say more than a raw twin."""
-_TWINS: Final = (
-    b'"agent_message"', b'"agent_reasoning"', b'"agent_reasoning_raw_content"', b'"patch_apply_end"',
-    b'"mcp_tool_call_end"', b'"web_search_end"', b'"image_generation_end"', b'"exec_command_end"',
+_ITEMS_NEEDED: Final = frozenset({"UserMessage", "ContextCompaction"})
+"""Items of ``item_completed`` that say more than a raw twin."""
+_TWINS: Final = frozenset(
+    {
+        "agent_message", "agent_reasoning", "agent_reasoning_raw_content", "patch_apply_end", "mcp_tool_call_end",
+        "web_search_end", "image_generation_end", "exec_command_end",
+    }
 )  # fmt: skip
 """Events that repeat a raw item."""
-_NEW_SIZE: Final = b'"last_token_usage":{"input_tokens":0,'
-"""In the count after a compaction: the only one that says more than the records (facts/codex.md section 5)."""
+_UNCOUNTED: Final = frozenset({"token_count", "agent_reasoning", "agent_reasoning_raw_content", "Reasoning"})
+"""Those of them that stand for no counted entry."""
 _SKIMMED: Final[dict[object, MessageKind]] = {
     "message": "reply", "reasoning": "reasoning", "function_call": "tool-call", "custom_tool_call": "tool-call",
     "function_call_output": "tool-result", "custom_tool_call_output": "tool-result",
@@ -52,6 +51,8 @@ class CodexFold:
         self._end = 0
         """Bytes fed so far."""
         self._stamp = ""
+        self._awaited: set[str] = set()
+        """Events that were passed over and whose raw twins did not come yet."""
         self._reader = LineReader(log.path, self._take, self._seen)
         self._oldest = is_oldest(log.path)
         self._problems: list[Problem] = []
@@ -64,19 +65,9 @@ class CodexFold:
             self._restore(orjson.loads(state))
 
     def wants(self, line: bytes) -> bool:
-        """Not events that repeat a raw item, while nothing is damaged; none of a document, which is read whole."""
-        if self._oldest:
-            return False
-        if self._precise:
-            return True
-        head = line[:_EVENT_REACH]
-        if b'"event_msg"' not in head:
-            return True
-        if b'"item_completed"' in head:
-            return any(word in line[:_ITEM_REACH] for word in _ITEMS_NEEDED)
-        if b'"token_count"' in head and self._reader.ledger.has_records:
-            return _NEW_SIZE in line
-        return not any(word in head for word in _TWINS)
+        """Every line, for each that cannot be read is a problem; none of a document, which is read whole."""
+        del line
+        return not self._oldest
 
     def feed(self, record: Record) -> None:
         """Take in one record."""
@@ -86,25 +77,61 @@ class CodexFold:
             self._damage(record)
         elif type(value) is not dict:
             self._problems.append(Problem(self._log.path, record.line or None, record.offset, "not a JSON object"))
-        elif not self._precise and value.get("type") == "response_item" and self._skim(value, record):
-            return
+        elif not self._precise:
+            kind, payload = value.get("type"), value.get("payload")
+            if type(payload) is dict and (
+                (kind == "event_msg" and self._repeats(payload, value))
+                or (kind == "response_item" and self._skim(payload, value, record))
+            ):
+                return
         self._reader.feed(record)
 
-    def _skim(self, value: dict[str, Any], record: Record) -> bool:
+    def _repeats(self, payload: dict[str, Any], value: dict[str, Any]) -> bool:
+        """Whether an event says nothing that raw items and usage records have not said, while nothing is damaged."""
+        kind = payload.get("type")
+        if kind == "item_completed":
+            item = payload.get("item")
+            told = type(item) is dict and item.get("type") not in _ITEMS_NEEDED
+        elif kind == "token_count":
+            told = self._reader.ledger.has_records and not _is_new_size(payload)
+        else:
+            told = kind in _TWINS
+        if told:
+            self._stamped(value.get("timestamp"))
+            self._await(payload)
+        return told
+
+    def _await(self, payload: dict[str, Any]) -> None:
+        """Remember a passed-over event until its raw twin comes: one that never does is an entry itself."""
+        if "item" in payload:
+            payload = payload["item"]
+        kind = payload.get("type")
+        if kind == "agent_message":
+            self._awaited.add(f"r{payload.get('message')}")
+        elif kind not in _UNCOUNTED:
+            self._awaited.add(f"i{payload.get('call_id') or payload.get('id')}")
+
+    def _skim(self, payload: dict[str, Any], value: dict[str, Any], record: Record) -> bool:
         """Count an item of the model at once: what :meth:`LineReader.feed` would do, at a third of the price."""
-        reader, payload = self._reader, value.get("payload")
-        if reader.owner.copied or reader.assembler.waits or type(payload) is not dict:
+        reader = self._reader
+        if reader.owner.copied or reader.assembler.waits:
             return False
         kind = _SKIMMED.get(payload.get("type"))
         if kind is None or (kind == "reply" and payload.get("role") != "assistant"):
             return False
         reader.skim(kind, payload, record.line)
+        if self._awaited:
+            self._awaited.discard(f"i{payload.get('call_id') if kind == 'tool-result' else payload.get('id')}")
+            if kind == "reply" and self._awaited:
+                self._awaited.discard(f"r{message_text(payload)}")
         if kind != "reasoning":
             self._live.add(string(payload.get("id")) or f"{reader.tag}L{record.line}", kind)
-        stamp = value.get("timestamp")
+        self._stamped(value.get("timestamp"))
+        return True
+
+    def _stamped(self, stamp: object) -> None:
         if type(stamp) is str and stamp > self._stamp and len(stamp) == _STAMP_LENGTH:
             self._stamp = stamp
-        return True
 
     def _damage(self, record: Record) -> None:
         if record.problem is not None:
@@ -142,6 +169,7 @@ class CodexFold:
     def _take(self, entry: Entry) -> None:
         if entry.kind == "prompt" and self._title is None and entry.text and entry.text.strip():
             self._title = entry.text
+        self._awaited.discard(f"i{entry.call_id if entry.kind == 'tool-result' else entry.id}")
         if entry.copied:
             return
         weighed = self._live.take(entry, entry_id(entry, self._reader.tag))
@@ -165,15 +193,15 @@ class CodexFold:
 
     def _doubtful(self) -> bool:
         """Whether an event may stand for a raw item that is lost: by damage, or because the program was killed."""
-        if self._problems or self._reader.assembler.open_calls:
+        if self._problems or self._awaited or self._reader.assembler.open_calls:
             return True
         return self._reader.ledger.turn_open and self._end < _MOST_READ_AGAIN
 
     def _again(self) -> LogSummary:
-        """The same stretch of the log with every line looked at."""
+        """The log with every line looked at."""
         precise = CodexFold(self._ref, self._log, precise=True)
         try:
-            for record in read_records(self._log.path, end=self._end):
+            for record in read_records(self._log.path):
                 precise.feed_safely(record)
         except OSError as error:
             precise._problems.append(Problem(self._log.path, None, None, f"cannot be read: {error.strerror or error}"))
@@ -240,6 +268,7 @@ class CodexFold:
                 "first": self._first_at,
                 "stamp": self._stamp,
                 "end": self._end,
+                "awaited": sorted(self._awaited),
             }
         )
 
@@ -250,6 +279,14 @@ class CodexFold:
         self._title, self._cwd = state["title"], state["cwd"]
         self._at, self._first_at = state["at"], state["first"]
         self._stamp, self._end = state["stamp"], state["end"]
+        self._awaited = set(state["awaited"])
+
+
+def _is_new_size(payload: Mapping[str, Any]) -> bool:
+    """Whether a count tells the size after a compaction: all zero but the total (facts/codex.md section 5)."""
+    info = payload.get("info")
+    last = info.get("last_token_usage") if isinstance(info, dict) else None
+    return isinstance(last, dict) and not last.get("input_tokens")
 
 
 def row_of(

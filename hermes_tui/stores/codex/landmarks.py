@@ -12,21 +12,16 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-import orjson
-
 from hermes_tui.storage.jsonl import Record, read_piece, read_records
 from hermes_tui.stores.codex.entries import TURN_ENDS, TURN_STARTS, Entry, kept_by
 from hermes_tui.stores.codex.live import turn_count
 from hermes_tui.stores.codex.oldest import is_oldest
-from hermes_tui.stores.codex.reader import LineReader
+from hermes_tui.stores.codex.reader import COMPACTED, LineReader, whole_value
 from hermes_tui.stores.codex.rollout import Line, line_of
 from hermes_tui.stores.codex.spans import Span
 
-COMPACTED: Final = b'"compacted"'
 ROLLED_BACK: Final = b'"thread_rolled_back"'
 BLOCK: Final = 1 << 20
-MOST_WHOLE: Final = 256 << 20
-"""Bytes of a line that is loaded although it is giant, because an answer depends on it."""
 
 Place = tuple[str, int, int]
 """Path, offset, part of an entry."""
@@ -72,21 +67,6 @@ def find_landmarks(spans: Sequence[Span]) -> Landmarks:
 def _kept(path: str, record: Record) -> frozenset[str]:
     line = line_of(whole_value(path, record))
     return frozenset() if line is None else kept_by(line.payload)
-
-
-def whole_value(path: str, record: Record) -> object:
-    """The value of a record, giant ones loaded too; ``None`` for one that is too large or damaged.
-
-    Raises:
-        OSError: the file cannot be read.
-    """
-    if record.value is not None or record.length <= len(record.raw) or record.length > MOST_WHOLE:
-        return record.value
-    try:
-        value: object = orjson.loads(read_piece(path, record.offset, record.length))
-    except orjson.JSONDecodeError:
-        return None
-    return value
 
 
 def _replayed(own: Sequence[Span], order: dict[str, int]) -> Landmarks:

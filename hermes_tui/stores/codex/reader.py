@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+import orjson
+
 from hermes_tui.model import MessageKind
-from hermes_tui.storage.jsonl import Record
+from hermes_tui.storage.jsonl import Record, read_piece
 from hermes_tui.stores.codex.entries import Assembler, Entry
 from hermes_tui.stores.codex.ledger import Ledger, Ownership
 from hermes_tui.stores.codex.oldest import first_values
 from hermes_tui.stores.codex.rollout import Line, Meta, line_of, read_meta, read_name, string
 
+COMPACTED: Final = b'"compacted"'
+MOST_WHOLE: Final = 256 << 20
+"""Bytes of a line that is loaded although it is giant, because an answer depends on it."""
 FROM_MODEL: Final[frozenset[MessageKind]] = frozenset({"reply", "reasoning", "tool-call"})
 """Kinds of entries a model's answer consists of."""
 _META_KEPT: Final = frozenset({"base_instructions", "instructions", "dynamic_tools"})
@@ -39,6 +44,21 @@ def is_giant(record: Record) -> bool:
     return record.value is None and record.length > len(record.raw) > 0
 
 
+def whole_value(path: str, record: Record) -> object:
+    """The value of a record, giant ones loaded too; ``None`` for one that is too large or damaged.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    if record.value is not None or record.length <= len(record.raw) or record.length > MOST_WHOLE:
+        return record.value
+    try:
+        value: object = orjson.loads(read_piece(path, record.offset, record.length))
+    except orjson.JSONDecodeError:
+        return None
+    return value
+
+
 class LineReader:
     """Takes the records of one file in order."""
 
@@ -60,8 +80,11 @@ class LineReader:
         """Take in a record; its entries go to the sink."""
         self._lines += 1
         if record.value is None and is_giant(record):
-            self.assembler.feed_giant(record, copied=self.owner.copied)
-            return
+            if COMPACTED not in record.raw[:400]:
+                self.assembler.feed_giant(record, copied=self.owner.copied)
+                return
+            # What a compaction kept decides about everything before it.
+            record = record._replace(value=whole_value(self.path, record))
         for part, value in enumerate(first_values(record)):
             line = line_of(value)
             if line is not None:

@@ -14,10 +14,9 @@ from hermes_tui.model import IgnoredRecord, Message, MessageHead, MessageKind, P
 from hermes_tui.storage.jsonl import BLOCK, Record, read_piece, read_records, read_records_backward
 from hermes_tui.stores.codex import items
 from hermes_tui.stores.codex.entries import TURN_ENDS, TURN_STARTS
-from hermes_tui.stores.codex.landmarks import COMPACTED, whole_value
 from hermes_tui.stores.codex.live import turn_count
 from hermes_tui.stores.codex.oldest import first_values, is_oldest, read_document
-from hermes_tui.stores.codex.reader import is_giant
+from hermes_tui.stores.codex.reader import COMPACTED, is_giant, whole_value
 from hermes_tui.stores.codex.rollout import Line, line_of, mapping, string
 from hermes_tui.stores.codex.spans import Span
 from hermes_tui.stores.codex.transcript import span_tag
@@ -171,10 +170,10 @@ def is_user_event(line: Line) -> bool:
     return line.kind == "user_message"
 
 
-def backward(spans: Sequence[Span], cut: PowerCut | None, ignored: list[IgnoredRecord]) -> Iterator[_Met]:
+def backward(spans: Sequence[Span], ends: Mapping[str, int], ignored: list[IgnoredRecord]) -> Iterator[_Met]:
     """The lines of a thread from its end, bad ones told; the program loses glued lines, so they are not cut apart."""
-    for number, span in enumerate(reversed(spans)):
-        for record in _records_backward(span, cut if number == 0 else None):
+    for span in reversed(spans):
+        for record in _records_backward(span, ends.get(span.path)):
             if is_giant(record):
                 record = record._replace(value=whole_value(span.path, record))
             if record.value is None and not is_oldest(span.path):
@@ -190,15 +189,12 @@ def backward(spans: Sequence[Span], cut: PowerCut | None, ignored: list[IgnoredR
                     yield _Met(line, record, span, part)
 
 
-def _records_backward(span: Span, cut: PowerCut | None) -> Iterator[Record]:
+def _records_backward(span: Span, cut: int | None) -> Iterator[Record]:
     if is_oldest(span.path):
         yield read_document(span.path)
         return
-    end = span.end
-    if cut is not None:
-        place = cut_offset(span.path, cut)
-        end = place if end is None or place is None else min(end, place)
-    yield from read_records_backward(span.path, end=end)
+    ends = [end for end in (span.end, cut) if end is not None]
+    yield from read_records_backward(span.path, end=min(ends, default=None))
 
 
 def cut_offset(path: str, cut: PowerCut) -> int | None:
@@ -242,14 +238,18 @@ def line_offset(path: str, line: int) -> int | None:
 # --------------------------------------------------------------------------------------------------- rebuilding
 
 
-def rebuild(spans: Sequence[Span], cut: PowerCut | None = None) -> Rebuilt:
+def rebuild(spans: Sequence[Span], ends: Mapping[str, int] | None = None) -> Rebuilt:
     """Work out what a resume sends, before the next prompt is added.
+
+    Args:
+        spans: the living stretches of the thread.
+        ends: files that are read as if they ended after so many bytes.
 
     Raises:
         OSError: a file cannot be read.
     """
     way = _WayBack()
-    lines = backward(spans, cut, way.ignored)
+    lines = backward(spans, ends or {}, way.ignored)
     ended = True
     for met in lines:
         if way.take(met):

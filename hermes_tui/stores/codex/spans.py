@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -60,8 +60,10 @@ LogsOf = Callable[[SessionId], Sequence[LogFile]]
 class ThreadFiles:
     """Works out the spans of threads from the files at hand; what is missing becomes a problem."""
 
-    def __init__(self, logs_of: LogsOf) -> None:
+    def __init__(self, logs_of: LogsOf, ends: Mapping[str, int] | None = None) -> None:
         self._logs_of = logs_of
+        self._ends = ends or {}
+        """Files that are read as if they ended after so many bytes."""
         self._metas: dict[str, Meta | None] = {}
         self.problems: list[Problem] = []
 
@@ -91,7 +93,7 @@ class ThreadFiles:
     def _meta(self, path: str) -> Meta | None:
         if path not in self._metas:
             try:
-                self._metas[path] = first_meta(path)[0]
+                self._metas[path] = first_meta(path, self._ends.get(path))[0]
             except OSError as error:
                 self._metas[path] = None
                 self.problems.append(Problem(path, None, None, f"cannot be read: {error.strerror or error}"))

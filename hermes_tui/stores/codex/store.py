@@ -354,9 +354,9 @@ class CodexStore(LogStore):
         with self._codex_lock:
             return self._picture
 
-    def _files(self) -> ThreadFiles:
+    def _files(self, ends: Mapping[str, int] | None = None) -> ThreadFiles:
         index = self.index()
-        return ThreadFiles(lambda thread: index.logs_of.get(thread, ()))
+        return ThreadFiles(lambda thread: index.logs_of.get(thread, ()), ends)
 
     # ------------------------------------------------------------------------------------------------ questions
 
@@ -432,9 +432,14 @@ class CodexStore(LogStore):
             KeyError: there is no such thread.
             OSError: a rollout cannot be read.
         """
-        files = self._files()
-        spans = files.live(session_id)
-        rebuilt = recovery.rebuild(spans, cut)
+        head = self._files().live(session_id)[-1:]
+        ends = (
+            {}
+            if cut is None
+            else {span.path: end for span in head if (end := recovery.cut_offset(span.path, cut)) is not None}
+        )
+        files = self._files(ends)
+        rebuilt = recovery.rebuild(files.live(session_id), ends)
         base = rebuilt.base
         missing = tuple(recovery.ignored_of(problem) for problem in files.problems)
         return Recovery(
@@ -448,25 +453,29 @@ class CodexStore(LogStore):
             window=rebuilt.window,
             reinjects_context=rebuilt.baseline is None,
             ignored=(*missing, *rebuilt.ignored),
-            row=self._row_after(session_id, spans[-1].path if spans else None, cut),
+            row=self._row_after(session_id, ends),
         )
 
-    def _row_after(self, session_id: SessionId, head: str | None, cut: PowerCut | None) -> SessionRow:
-        """The list row as it would be after a power cut in the newest file."""
+    def _row_after(self, session_id: SessionId, ends: Mapping[str, int]) -> SessionRow:
+        """The list row as it would be if these files ended there."""
         index = self.index()
-        if cut is None or head is None:
-            return self.rows([session_id])[0] if session_id in index.rows else index.rows[session_id]
+        peeked = index.rows[session_id]
+        if not ends:
+            return next(iter(self.rows([session_id])), peeked)
         summaries: list[LogSummary] = []
         for log in index.logs_of[session_id]:
-            if log.path == head:
-                summaries.append(self._cut_summary(log, cut))
+            if log.path in ends:
+                summaries.append(self._cut_summary(log, ends[log.path]))
             else:
                 summaries.extend(summary for _, summary in self.summaries([log]))
-        return self._row(index.rows[session_id], summaries, self.clock())
+        if peeked.origin != "agent-mirror" and len(summaries) == 1:
+            # Without a mirror the list knows only what is left.
+            peeked = replace(peeked, title=None, preview=None)
+        return self._row(peeked, summaries, self.clock())
 
-    def _cut_summary(self, log: LogFile, cut: PowerCut) -> LogSummary:
-        fold = self.fold(log)
-        for record in read_records(log.path, end=recovery.cut_offset(log.path, cut)):
+    def _cut_summary(self, log: LogFile, end: int) -> LogSummary:
+        fold = CodexFold(self.ref, log, precise=True)
+        for record in read_records(log.path, end=end):
             fold.feed_safely(record)
         return fold.summary()
 

@@ -21,10 +21,10 @@ from hermes_tui.model import (
 from hermes_tui.storage.jsonl import Record, count_lines, read_line_at, read_piece, read_records, read_records_backward
 from hermes_tui.stores.codex import items
 from hermes_tui.stores.codex.entries import Entry
-from hermes_tui.stores.codex.landmarks import MOST_WHOLE, Landmarks, find_landmarks
+from hermes_tui.stores.codex.landmarks import Landmarks, find_landmarks
 from hermes_tui.stores.codex.live import LiveEntries
 from hermes_tui.stores.codex.oldest import first_values, is_oldest, read_document
-from hermes_tui.stores.codex.reader import LineReader, entry_id, is_giant, place_tag
+from hermes_tui.stores.codex.reader import MOST_WHOLE, LineReader, entry_id, is_giant, place_tag
 from hermes_tui.stores.codex.rollout import Line, line_of, mapping, seconds
 from hermes_tui.stores.codex.spans import Span, first_meta
 from hermes_tui.stores.log_source import MALFORMED, Pulse, no_pulse, problem_of

@@ -94,7 +94,7 @@ def test_kinds_parents_and_parts(store: CodexStore, labels: dict[str, str]) -> N
 def test_recovery_is_what_the_program_sends(
     store: CodexStore, labels: dict[str, str], expected: dict[str, Any], label: str
 ) -> None:
-    # The first entry is the base instructions, the last the probe; what the environment at the time added is not stored.
+    # The first entry is the base instructions, the last the probe; what the environment then added is not stored.
     sent = expected["threads"][labels[label]]["resume"]["model_input"][1:-1]
     if label == "exec_tz":
         assert sent.pop()[2].startswith("<environment_context>")
