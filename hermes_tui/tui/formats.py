@@ -39,9 +39,9 @@ class Moment:
         if gone < MINUTE:
             return literal("now")
         if gone < HOUR:
-            return literal(f"{gone / MINUTE:.0f} min")
+            return literal(f"{int(gone / MINUTE)} min")
         if gone < DAY:
-            return literal(f"{gone / HOUR:.0f} h")
+            return literal(f"{int(gone / HOUR)} h")
         if gone < 7 * DAY:
             return literal(_DAYS[self.local(at).weekday()])
         return self.day(at)

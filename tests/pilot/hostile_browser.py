@@ -1,5 +1,6 @@
 """The browser over a store whose every text is an attack; run by a test on a terminal of its own."""
 
+# ruff: noqa: E501
 from __future__ import annotations
 
 import dataclasses
@@ -12,9 +13,7 @@ from hermes_tui.tui.app import HermesTui
 from hermes_tui.tui.desk import Desk
 from tests.pilot.memory_store import NOW, MemoryStore, Said, demo_library
 
-HOSTILE = (
-    "A\x1b]0;STOLEN\x07B\x1b]52;c;U1RPTEVO\x07C\x9b31mD\x90qE\x1b[31mF\x0e\x00\x7fG\u202eH\u2066I\u200fJ\x85K\r\nL\tM[red]N[/red]\x1bcO"
-)
+HOSTILE = "A\x1b]0;STOLEN\x07B\x1b]52;c;U1RPTEVO\x07C\x9b31mD\x90qE\x1b[31mF\x0e\x00\x7fG\u202eH\u2066I\u200fJ\x85K\r\nL\tM[red]N[/red]\x1bcO"
 """Title, clipboard, colour, device control, shift out, NUL, DEL, bidi, NEL, CR, tab, markup, full reset."""
 FORBIDDEN = (b"\x1b]0;STOLEN", b"\x1b]52;c;U1RP", b"\xc2\x9b", b"\xc2\x90", b"\xc2\x85", b"\x1bc", b"\x0e", b"\x00", b"\x7f",
              b"\xe2\x80\xae", b"\xe2\x81\xa6", b"\xe2\x80\x8f", b"\x07")  # fmt: skip

@@ -1,5 +1,6 @@
 """A store in memory: small, deterministic, with every kind of row and message a screen can show."""
 
+# ruff: noqa: E501
 from __future__ import annotations
 
 import random
@@ -126,7 +127,9 @@ class MemoryStore:
 
     def status(self) -> StoreStatus:
         findings = (
-            Finding("torn-line", "warn", "The last line of 1 log is not complete.", advice="Nothing: it is written now."),
+            Finding(
+                "torn-line", "warn", "The last line of 1 log is not complete.", advice="Nothing: it is written now."
+            ),
         )
         state = "degraded" if self.ref.agent == "codex" else "ok"
         return StoreStatus(self.ref, state, "store", len(self.sessions), findings=findings if state != "ok" else ())
@@ -141,7 +144,10 @@ class MemoryStore:
             if (query.archived or not row.archived)
             and (query.source is None or row.source == query.source)
             and (query.model is None or row.model == query.model)
-            and (not text or text in " ".join(filter(None, (row.title, row.preview, row.id, row.model, row.cwd))).casefold())
+            and (
+                not text
+                or text in " ".join(filter(None, (row.title, row.preview, row.id, row.model, row.cwd))).casefold()
+            )
         ]
         values = {
             "activity": lambda row: row.last_active_at or 0.0,
@@ -183,7 +189,9 @@ class MemoryStore:
                 replace(
                     base,
                     id=SessionId(name),
-                    title=row.title if name not in {"k1", "b1"} else RawText({"k1": "Read the unit file", "b1": "What if we use copytruncate"}[name]),
+                    title=row.title
+                    if name not in {"k1", "b1"}
+                    else RawText({"k1": "Read the unit file", "b1": "What if we use copytruncate"}[name]),
                     started_at=NOW - 80_000 + at * 9_000,
                     running=name == session_id,
                     worst_drop_lost=90_000 if name == "a3" else 0,
@@ -200,7 +208,9 @@ class MemoryStore:
         sums = []
         counts: dict[RawText | None, int] = {}
         for row in self.sessions:
-            key = getattr(row, keys[grouping]) if grouping in keys else RawText("2026-02-28" if grouping == "day" else "")
+            key = (
+                getattr(row, keys[grouping]) if grouping in keys else RawText("2026-02-28" if grouping == "day" else "")
+            )
             counts[key] = counts.get(key, 0) + 1
             sums += [UsageSum(key, spend) for spend in row.spend]
         return UsageReport(tuple(sums), counts)
@@ -233,7 +243,9 @@ class MemoryStore:
         transcript = self.transcript([session_id])
         messages = tuple(transcript.load(list(transcript.tail(8))))
         row = self.rows([session_id])[0]
-        return Recovery(session_id, "compaction", NOW - 9_000, "/logs/rollout.jsonl", 2214, messages, None, 5, True, (), row)
+        return Recovery(
+            session_id, "compaction", NOW - 9_000, "/logs/rollout.jsonl", 2214, messages, None, 5, True, (), row
+        )
 
     def resume_command(self, row: SessionRow) -> ResumeCommand:
         return ResumeCommand(("hermes", "--resume", row.id), row.cwd)
@@ -290,8 +302,17 @@ def small_talk(count: int, seed: int = 7) -> list[Said]:
         number = len(said)
         said.append(Said("prompt", prose(rng.randrange(6, 30))))
         said.append(Said("reasoning", prose(60)))
-        said.append(Said("tool-call", '{"path": "/etc/logrotate.d/gateway", "offset": 1}', tool="read_file", call=f"c{number}"))
-        said.append(Said("tool-result", "\n".join(prose(9) for _ in range(rng.randrange(5, 60))), tool="read_file", call=f"c{number}"))
+        said.append(
+            Said("tool-call", '{"path": "/etc/logrotate.d/gateway", "offset": 1}', tool="read_file", call=f"c{number}")
+        )
+        said.append(
+            Said(
+                "tool-result",
+                "\n".join(prose(9) for _ in range(rng.randrange(5, 60))),
+                tool="read_file",
+                call=f"c{number}",
+            )
+        )
         said.append(
             Said(
                 "reply",
@@ -300,7 +321,13 @@ def small_talk(count: int, seed: int = 7) -> list[Said]:
             )
         )
         if number and number % 50 == 0:
-            said.append(Said("summary", "Compaction: the unit, both hosts, " + prose(20), compaction=Compaction(NOW, "automatic", 118_000, 21_000, 12, 96)))
+            said.append(
+                Said(
+                    "summary",
+                    "Compaction: the unit, both hosts, " + prose(20),
+                    compaction=Compaction(NOW, "automatic", 118_000, 21_000, 12, 96),
+                )
+            )
     return said[:count]
 
 
@@ -338,7 +365,9 @@ def demo_library(extra: int = 0) -> tuple[Library, MemoryStore, MemoryStore]:
     library = Library(
         stores=(first, second),
         looked_at=(),
-        locations=Locations(*(__import__("pathlib").Path("/nonexistent") / name for name in ("cache", "data", "config"))),
+        locations=Locations(
+            *(__import__("pathlib").Path("/nonexistent") / name for name in ("cache", "data", "config"))
+        ),
         settings=NO_SETTINGS,
         prices=__import__("hermes_tui.library.prices", fromlist=["DEFAULT_PRICES"]).DEFAULT_PRICES,
     )

@@ -67,7 +67,12 @@ class User:
 
 @asynccontextmanager
 async def browsing(
-    library: Library | None = None, *, size: tuple[int, int] = (120, 36), now: float = NOW, theme: str = "", **options: Any
+    library: Library | None = None,
+    *,
+    size: tuple[int, int] = (120, 36),
+    now: float = NOW,
+    theme: str = "",
+    **options: Any,
 ) -> AsyncIterator[User]:
     """The browser over a library in memory, on a frozen clock."""
     shown = demo_library()[0] if library is None else library

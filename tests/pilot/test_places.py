@@ -26,7 +26,10 @@ async def test_lineage_marks_the_conversation_and_opens_a_session() -> None:
 
 async def test_search_as_you_type_enter_lands_on_the_match_and_escape_returns() -> None:
     library, store, _ = demo_library()
-    store.said[store.sessions[1].id] = [Said("prompt", "게이트웨이내부 log를 봐줘"), Said("reply", "both hosts use the same unit")]
+    store.said[store.sessions[1].id] = [
+        Said("prompt", "게이트웨이내부 log를 봐줘"),
+        Said("reply", "both hosts use the same unit"),
+    ]
     async with browsing(library) as user:
         await user.press("3")
         user.sees("Type a word that was said.")

@@ -166,7 +166,9 @@ async def test_copy_of_the_id_says_what_was_copied() -> None:
 
 async def test_markup_of_a_title_is_text() -> None:
     library, store, _ = demo_library()
-    store.sessions[0] = dataclasses.replace(store.sessions[0], title=RawText("[red]not red[/red] [@click=app.quit]x[/]"))
+    store.sessions[0] = dataclasses.replace(
+        store.sessions[0], title=RawText("[red]not red[/red] [@click=app.quit]x[/]")
+    )
     async with browsing(library) as user:
         user.sees("[red]not red[/red]")
 

@@ -23,7 +23,9 @@ def with_talk(said: list[Said]) -> tuple[object, MemoryStore]:
 async def test_the_first_screen_shows_kinds_tokens_and_folded_tools() -> None:
     async with browsing() as user:
         await user.press("enter")
-        user.sees("── prompt", "reasoning (folded", "tool-call read_file", "in 1,204 read 9,870 write 0 out 412", "hit 0.89")
+        user.sees(
+            "── prompt", "reasoning (folded", "tool-call read_file", "in 1,204 read 9,870 write 0 out 412", "hit 0.89"
+        )
         user.sees("[record] recovery", "message 1 of 120")
 
 
@@ -85,7 +87,10 @@ async def test_last_and_first() -> None:
 
 
 async def test_sent_bytes_that_differ_are_offered_and_shown() -> None:
-    said = [Said("prompt", "what is new?", sent="what is new?\n<memory>the user likes short answers</memory>"), Said("reply", "nothing")]
+    said = [
+        Said("prompt", "what is new?", sent="what is new?\n<memory>the user likes short answers</memory>"),
+        Said("reply", "nothing"),
+    ]
     library, _ = with_talk(said)
     async with browsing(library) as user:  # type: ignore[arg-type]
         await user.press("enter")

@@ -41,6 +41,7 @@ class Column:
 
 
 GAP: Final = "  "
+"""Before a column that begins at its left edge; before one that ends at its right edge a single space will do."""
 MARGIN: Final = 3
 """Cells left of the first column: cursor, selection, space."""
 LEAST_TITLE: Final = 24
@@ -146,7 +147,11 @@ def columns_for(width: int) -> tuple[Column, ...]:
 
 
 def _rest(layout: tuple[Column, ...], width: int) -> int:
-    return width - MARGIN - sum(column.width for column in layout) - len(GAP) * (len(layout) - 1)
+    return width - MARGIN - sum(column.width + len(_gap(column)) for column in layout) + len(_gap(layout[0]))
+
+
+def _gap(column: Column) -> str:
+    return " " if column.right else GAP
 
 
 def heading(columns: tuple[Column, ...], width: int, order: str, glyphs: Glyphs) -> Line:
@@ -164,7 +169,7 @@ def heading(columns: tuple[Column, ...], width: int, order: str, glyphs: Glyphs)
         if hang and not ordered:
             # These columns keep cells for a sign behind the number.
             text = fit(name, cells - hang, "right") + " " * hang
-        runs += [(text, "head accent" if ordered else "head"), (GAP if at < len(columns) - 1 else "", "head")]
+        runs += [(_gap(column) if at else "", "head"), (text, "head accent" if ordered else "head")]
     return tuple(runs)
 
 
@@ -178,7 +183,7 @@ def row_line(
     for at, column in enumerate(columns):
         cells = column.width or _rest(columns, width)
         text, ink = column.draw(row, Drawing(moment, glyphs, cells))
+        if at:
+            runs.append((_gap(column), ""))
         runs.append((fit(text, cells, "right" if column.right else "left", glyphs.ellipsis), ink))
-        if at < len(columns) - 1:
-            runs.append((GAP, ""))
     return tuple(runs)

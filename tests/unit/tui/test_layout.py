@@ -60,12 +60,17 @@ def test_wrap_loses_only_spaces_and_breaks_and_no_line_is_too_wide(text: str, wi
 
 @given(texts, texts, widths, st.booleans())
 @settings(max_examples=60)
-def test_a_row_of_the_list_is_exact_and_its_columns_are_aligned(title: str, other: str, width: int, ascii_only: bool) -> None:
+def test_a_row_of_the_list_is_exact_and_its_columns_are_aligned(
+    title: str, other: str, width: int, ascii_only: bool
+) -> None:
     glyphs = ASCII if ascii_only else UNICODE
     columns = columns_for(width)
     row = row_of(REF, "id", title, at=NOW, model=other, cwd="/" + other, compactions=3, hit_rates=(0.1, None, 1.0))
     row = dataclasses.replace(row, cost=Cost(1.5, "estimated"), worst_drop_lost=5)
-    for one in (row_line(row, columns, width, moment, glyphs, "> "), row_line(None, columns, width, moment, glyphs, "  ")):
+    for one in (
+        row_line(row, columns, width, moment, glyphs, "> "),
+        row_line(None, columns, width, moment, glyphs, "  "),
+    ):
         assert line_width(one) == width
     assert line_width(heading(columns, width, "tokens", glyphs)) == width
 
@@ -73,7 +78,9 @@ def test_a_row_of_the_list_is_exact_and_its_columns_are_aligned(title: str, othe
 @given(texts, widths, st.booleans(), st.sampled_from(["prompt", "reply", "reasoning", "tool-call", "summary"]))
 @settings(max_examples=80)
 def test_lines_of_a_message_fit_and_are_as_many_as_its_height(text: str, width: int, folded: bool, kind: str) -> None:
-    message = Message(head(kind=kind, tool_name=RawText(text)), RawText(text), sent_text=RawText(text + "x"), usage=Usage(1, 2, 3))
+    message = Message(
+        head(kind=kind, tool_name=RawText(text)), RawText(text), sent_text=RawText(text + "x"), usage=Usage(1, 2, 3)
+    )
     block = make_block(message, width)
     frame = Frame(UNICODE, moment, folded, True, 7, result=head())
     assert line_width(title_line(message.head, block, frame, width)) <= width
@@ -106,7 +113,12 @@ def test_clip_is_exact(parts: list[tuple[str, str]], width: int) -> None:
     assert line_width(clip(line, width)) == width
 
 
-@given(st.lists(st.one_of(st.none(), st.floats(0, 1)), max_size=300), st.integers(20, 160), st.integers(4, 14), st.booleans())
+@given(
+    st.lists(st.one_of(st.none(), st.floats(0, 1)), max_size=300),
+    st.integers(20, 160),
+    st.integers(4, 14),
+    st.booleans(),
+)
 @settings(max_examples=60)
 def test_the_plot_is_as_large_as_asked(values: list[float | None], width: int, height: int, ascii_only: bool) -> None:
     marks = tuple((at, at % 2 == 0) for at in range(0, len(values), 7))
@@ -144,7 +156,15 @@ def test_colour_changes_no_sign(text: str) -> None:
 
 
 def test_numbers_read_well() -> None:
-    assert [tokens(n) for n in (None, 0, 999, 1_204, 9_960, 310_400, 2_100_000)] == ["-", "0", "999", "1.2k", "10k", "310k", "2.1M"]
+    assert [tokens(n) for n in (None, 0, 999, 1_204, 9_960, 310_400, 2_100_000)] == [
+        "-",
+        "0",
+        "999",
+        "1.2k",
+        "10k",
+        "310k",
+        "2.1M",
+    ]
     assert money(Cost(None, "unknown")) == "?"
     assert money(Cost(0.214, "estimated")) == "0.21~"
     assert money(Cost(0.0032, "actual")) == "0.0032"
