@@ -64,8 +64,8 @@ class Rollout:
     thread_id: str = ""
     segment: str | None = None
     ordinal: int = 0
-    context: int = 2_600
-    """Tokens in the context."""
+    context: int = 11_400
+    """Tokens in the context; instructions and tools take most of it at first."""
     totals: dict[str, int] = field(default_factory=dict)
     named_at: float | None = None
     history: list[dict[str, object]] = field(default_factory=list)
@@ -265,7 +265,7 @@ class Rollout:
                                 "window_number": self.windows, "compaction_response_id": response})  # fmt: skip
         self._world()
         self._context()
-        self.context = 3_400
+        self.context = 12_200
         empty = dict.fromkeys(self.totals, 0)
         self._count({**empty, "total_tokens": self.context})
         if self.legacy:

@@ -419,7 +419,8 @@ class CodexStore(LogStore):
 
     def transcript(self, ids: Sequence[SessionId]) -> Transcript:
         """See :meth:`Store.transcript`."""
-        files = self._files()
+        index = self.recent_index(ids)
+        files = ThreadFiles(lambda thread: index.logs_of.get(thread, ()), None)
         spans = [span for thread in dict.fromkeys(ids) for span in files.spans(thread)]
         return CodexTranscript(
             ids[-1] if ids else SessionId(""), list(dict.fromkeys(spans)), files.problems, self.pulse()

@@ -1,0 +1,228 @@
+"""Histories that span files: forks of forks, reverts after reverts, forks of reverted threads, long lines."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from pathlib import Path
+
+from hermes_tui.model import SessionId
+from hermes_tui.stores.codex.demo import write_demo
+from hermes_tui.stores.codex.demo_writer import Clock, Rollout, uuid7
+from hermes_tui.stores.codex.store import CodexStore
+from tests.unit.codex.conftest import open_home
+from tests.unit.codex.rollouts import THREAD, event, meta, output, said, turn, write
+
+NOW = 1_795_000_000.0
+
+
+def talk(home: Path, source: random.Random) -> Rollout:
+    return Rollout(home, Clock(NOW), source, "/home/mina/src")
+
+
+def after(old: Rollout, base: dict[str, object], *, revert: bool) -> Rollout:
+    """A fork or a later segment that begins at a cut."""
+    at = old.clock.at + 50
+    ordinal = base["end_ordinal_exclusive"]
+    assert isinstance(ordinal, int)
+    return Rollout(
+        old.home,
+        Clock(at),
+        old.source,
+        old.cwd,
+        base=base,
+        thread_id=old.thread_id if revert else "",
+        segment=uuid7(at, old.source) if revert else None,
+        forked_from=None if revert else old.thread_id,
+        named_at=old.named_at if revert else None,
+        ordinal=ordinal,
+        totals=dict(old.totals),
+    )
+
+
+def told(store: CodexStore, thread: str) -> list[tuple[str | None, str]]:
+    transcript = store.transcript([SessionId(thread)])
+    heads = [head for batch in transcript.heads() for head in batch if head.kind in ("prompt", "reply")]
+    return [(message.text, message.head.state) for message in transcript.load(heads)]
+
+
+def recovered(store: CodexStore, thread: str) -> list[str | None]:
+    return [m.text for m in store.recovery(SessionId(thread)).messages if m.head.kind in ("prompt", "reply")]
+
+
+def test_a_thread_reverted_twice_shows_what_each_revert_took_away(tmp_path: Path) -> None:
+    first = talk(tmp_path, random.Random(1))
+    for name in ("one", "two"):
+        first.turn(f"ask {name}")
+        first.answer(f"say {name}")
+    cut = first.cut()
+    first.turn("ask three")
+    first.answer("say three")
+    first.save()
+    second = after(first, cut, revert=True)
+    second.turn("ask four")
+    second.answer("say four")
+    again = second.cut()
+    second.turn("ask five")
+    second.answer("say five")
+    second.save()
+    third = after(second, again, revert=True)
+    third.turn("ask six")
+    third.answer("say six")
+    third.save()
+    store = open_home(tmp_path)
+    live = ["ask one", "say one", "ask two", "say two", "ask four", "say four", "ask six", "say six"]
+    assert recovered(store, first.thread_id) == live
+    shown = told(store, first.thread_id)
+    assert [text for text, state in shown if state == "live"] == live
+    assert [text for text, state in shown if state == "rewound"] == ["ask three", "say three", "ask five", "say five"]
+    row = store.rows([SessionId(first.thread_id)])[0]
+    assert (row.parts, row.title, row.request_count, row.message_count) == (3, "ask one", 6, 8)
+    kinds = [(node.kind, node.parent_id) for node in store.lineage(SessionId(first.thread_id)).nodes]
+    assert kinds == [("root", None), ("revert", first.thread_id), ("revert", first.thread_id)]
+
+
+def test_a_revert_back_into_the_first_segment_leaves_the_second_as_rewound(tmp_path: Path) -> None:
+    first = talk(tmp_path, random.Random(2))
+    first.turn("ask one")
+    first.answer("say one")
+    early = first.cut()
+    first.turn("ask two")
+    first.answer("say two")
+    late = first.cut()
+    first.save()
+    second = after(first, late, revert=True)
+    second.turn("ask three")
+    second.answer("say three")
+    second.save()
+    third = after(second, early, revert=True)
+    third.turn("ask four")
+    third.answer("say four")
+    third.save()
+    store = open_home(tmp_path)
+    assert recovered(store, first.thread_id) == ["ask one", "say one", "ask four", "say four"]
+    rewound = [text for text, state in told(store, first.thread_id) if state == "rewound"]
+    assert rewound == ["ask two", "say two", "ask three", "say three"]
+
+
+def test_a_fork_of_a_fork_of_a_reverted_thread(tmp_path: Path) -> None:
+    root = talk(tmp_path, random.Random(3))
+    root.turn("ask one")
+    root.answer("say one")
+    cut = root.cut()
+    root.turn("ask lost")
+    root.answer("say lost")
+    root.save()
+    segment = after(root, cut, revert=True)
+    segment.turn("ask two")
+    segment.answer("say two")
+    base = segment.cut()
+    segment.turn("ask later")
+    segment.answer("say later")
+    segment.save()
+    fork = after(segment, base, revert=False)
+    fork.turn("ask three")
+    fork.answer("say three")
+    inner = fork.cut()
+    fork.save()
+    grandchild = after(fork, inner, revert=False)
+    grandchild.turn("ask four")
+    grandchild.answer("say four")
+    grandchild.save()
+    store = open_home(tmp_path)
+    whole = ["ask one", "say one", "ask two", "say two", "ask three", "say three", "ask four", "say four"]
+    assert recovered(store, grandchild.thread_id) == whole
+    assert [text for text, _ in told(store, grandchild.thread_id)] == whole
+    row = store.rows([SessionId(grandchild.thread_id)])[0]
+    assert (row.lineage_kind, row.parent_id, row.preview, row.title) == ("fork", fork.thread_id, "ask one", "ask four")
+    assert (row.request_count, row.message_count, row.resumable) == (1, 2, True)
+    tree = store.lineage(SessionId(grandchild.thread_id))
+    assert tree.tree_root_id == root.thread_id
+    assert {node.id for node in tree.nodes} >= {root.thread_id, fork.thread_id, grandchild.thread_id}
+
+
+def test_a_history_base_that_leads_in_a_circle_ends(tmp_path: Path) -> None:
+    one, other = THREAD, THREAD[:-1] + "9"
+    for own, base in ((one, other), (other, one)):
+        cut = {"thread_id": base, "end_ordinal_exclusive": 1, "end_byte_offset": 10}
+        lines = [
+            meta(own, history_mode="paginated", forked_from_id=base, history_base=cut),
+            *turn(1, own, "x", 5, thread=own),
+        ]
+        write(tmp_path, lines, thread=own)
+    store = open_home(tmp_path)
+    assert [text for text, _ in told(store, one)][-2:] == [one, "x"]
+    assert "cycle" in store.lineage(SessionId(one)).nodes[0].findings
+
+
+def test_a_giant_line_is_named_and_read_in_pieces(tmp_path: Path) -> None:
+    big = "가" * 7_000_000
+    lines = [
+        meta(),
+        *turn(1, "ask", "say", 10),
+        event("task_started", 20, turn_id="t2"),
+        said("user", "show it", "msg_x", 20),
+        event("user_message", 20, message="show it"),
+        output("call_big", big, 21),
+        said("assistant", "that was long", "msg_y", 22),
+    ]
+    write(tmp_path, lines)
+    store = open_home(tmp_path)
+    transcript = store.transcript([SessionId(THREAD)])
+    heads = [head for batch in transcript.heads() for head in batch]
+    giant = next(head for head in heads if head.size > 20_000_000)
+    assert (giant.kind, giant.tool_call_id) == ("tool-result", "call_big")
+    begin = time.process_time()
+    (message,) = transcript.load([giant])
+    assert time.process_time() - begin < 0.2
+    assert message.cut
+    assert message.text is not None
+    assert len(message.text) < 100_000
+    piece = transcript.piece(giant, 1_000_000, 50)
+    assert piece == "가" * 50
+    assert transcript.piece(giant, 8_000_000, 50) == ""
+    assert [problem.line for problem in transcript.problems] == [13]
+    assert store.rows([SessionId(THREAD)])[0].message_count == 5
+
+
+def test_a_giant_compaction_is_still_the_base_of_a_resume(tmp_path: Path) -> None:
+    kept = {"type": "message", "role": "user", "id": "msg_u011", "content": [{"type": "input_text", "text": "ask"}]}
+    summary = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "s" * 6_000_000}]}
+    compacted = json.dumps(
+        {
+            "timestamp": "2026-11-18T10:00:00.000Z",
+            "type": "compacted",
+            "payload": {"message": "s", "replacement_history": [kept, summary], "window_number": 4},
+        },
+        separators=(",", ":"),
+    )
+    write(tmp_path, [meta(), *turn(1, "ask", "say", 10), compacted, *turn(2, "more", "done", 30)])
+    store = open_home(tmp_path)
+    recovery = store.recovery(SessionId(THREAD))
+    assert (recovery.base_kind, recovery.base_line, recovery.window) == ("compaction", 10, 4)
+    assert [m.text[:4] for m in recovery.messages if m.text] == ["ask", "ssss", "more", "done"]
+    assert [state for _, state in told(store, THREAD)] == ["live", "compacted", "live", "live"]
+    assert store.rows([SessionId(THREAD)])[0].message_count == 3
+
+
+def test_the_demo_holds_what_it_promises(tmp_path: Path) -> None:
+    write_demo(tmp_path, NOW)
+    store = open_home(tmp_path)
+    rows = [store.rows([thread])[0] for thread in store.index().rows]
+    assert {row.lineage_kind for row in rows} == {"root", "fork", "delegation"}
+    assert any(row.parts == 2 for row in rows)
+    assert any(row.compactions == 2 for row in rows)
+    assert any(len(row.models) == 2 for row in rows)
+    assert any(row.archived for row in rows)
+    assert any(row.title and "강의" in row.title for row in rows)
+    assert all(row.problems == 0 for row in rows)
+    assert [finding.code for finding in store.findings()] == ["agent-mirror-missing"]
+    cold = [request for request in store.requests(None) if not request.usage.cache_read]
+    assert max(request.usage.prompt_size for request in cold) > 10_000
+    again = tmp_path / "again"
+    write_demo(again, NOW)
+    first = {
+        path.relative_to(tmp_path): path.read_bytes() for path in tmp_path.rglob("*.jsonl") if again not in path.parents
+    }
+    assert {path.relative_to(again): path.read_bytes() for path in again.rglob("*.jsonl")} == first
