@@ -96,6 +96,14 @@ class MirrorDatabase:
         """
         yield from self._reader().execute(sql, bindings)
 
+    def version(self) -> tuple[int | None, int]:
+        """Equal to an earlier one, asked in the same thread, while nothing was written.
+
+        Raises:
+            apsw.Error: as :meth:`rows`.
+        """
+        return self._inode(), int(self.rows("PRAGMA data_version")[0][0])
+
     def _reader(self) -> apsw.Connection:
         held: apsw.Connection | None = getattr(self._local, "connection", None)
         inode = self._inode()

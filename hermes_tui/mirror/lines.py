@@ -6,6 +6,7 @@ page of the newest hits needs only a few logs and all hits of the word would be 
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Final
 
@@ -84,12 +85,21 @@ class MirrorLines:
 def line_index(database: MirrorDatabase, store_path: str) -> Callable[[Matcher], MirrorLines | None]:
     """What a log store asks before it scans."""
 
+    remembered = threading.local()
+
+    def known() -> dict[str, Known]:
+        version = database.version()
+        if getattr(remembered, "version", None) != version:
+            remembered.known, remembered.version = known_logs(database, store_path), version
+        found: dict[str, Known] = remembered.known
+        return found
+
     def lines_for(matcher: Matcher) -> MirrorLines | None:
         asked = index_query(matcher)
         if asked is None:
             return None
         try:
-            return MirrorLines(database, asked, known_logs(database, store_path))
+            return MirrorLines(database, asked, known())
         except apsw.InterruptError:
             raise
         except apsw.Error:

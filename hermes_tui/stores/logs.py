@@ -93,6 +93,8 @@ PEEKS_KEPT: Final = 20_000
 """Peeked rows remembered: about 20 MB."""
 WALK_AGAIN_SECONDS: Final = 15.0
 """The folders are walked so often even where file events work: some file systems tell only part of them."""
+RECENT_SECONDS: Final = 1.0
+"""A page of hits opens many transcripts: the folders are walked once for all of them."""
 MOST_CANDIDATES: Final = 20
 """Ids given for a prefix (stores/protocol.py, resolve)."""
 NEEDS_WHOLE_READ: Final = frozenset({"tokens", "cost", "messages"})
@@ -111,6 +113,7 @@ class LogStore(ABC):
         self._lock = threading.Lock()
         self._peeked: OrderedDict[LogFile, SessionRow] = OrderedDict()
         self._index: tuple[object, LogIndex] | None = None
+        self._index_at = 0.0
         self._stops = 0
         self.line_index: Callable[[Matcher], LineIndex | None] | None = None
         """Set where an index of ours can be asked; ``None`` from it: not for this query."""
@@ -227,6 +230,7 @@ class LogStore(ABC):
         key = (logs, self.extra_stamp())
         with self._lock:
             if self._index is not None and self._index[0] == key:
+                self._index_at = time.monotonic()
                 return self._index[1]
         with self._lock:
             unknown = [log for log in logs if log not in self._peeked]
@@ -234,7 +238,20 @@ class LogStore(ABC):
         index = build_index(self.peeks(logs))
         with self._lock:
             self._index = (key, index)
+            self._index_at = time.monotonic()
         return index
+
+    def recent_index(self, ids: Iterable[SessionId]) -> LogIndex:
+        """The index for reading sessions that are known: the folders are not walked again within a second.
+
+        Raises:
+            OSError: as :meth:`index`.
+        """
+        with self._lock:
+            known, at = self._index, self._index_at
+        if known is not None and time.monotonic() - at < RECENT_SECONDS and all(one in known[1].rows for one in ids):
+            return known[1]
+        return self.index()
 
     def current_logs(self) -> tuple[LogFile, ...]:
         """:meth:`logs`, remembered while file events say that nothing changed.

@@ -84,7 +84,7 @@ class DshStore(LogStore):
         return DshTranscript(self.backend, list(self._places(ids)))
 
     def _places(self, ids: Sequence[SessionId]) -> Iterator[tuple[SessionId, LogFile]]:
-        index = self.index()
+        index = self.recent_index(ids)
         for session_id in ids:
             for log in index.logs_of.get(session_id, ()):
                 yield session_id, log
