@@ -24,6 +24,7 @@ from hermes_tui.model import (
 from hermes_tui.storage.jsonl import read_records
 from hermes_tui.stores.claude.discovery import Walk, walk
 from hermes_tui.stores.claude.fold import Trace, TranscriptFold
+from hermes_tui.stores.claude.inline import Inline, holds, inline_agents, may_hold
 from hermes_tui.stores.claude.peek import Peek, peek
 from hermes_tui.stores.claude.processes import running_sessions
 from hermes_tui.stores.claude.recovery import recover
@@ -53,8 +54,10 @@ class ClaudeStore(LogStore):
         self._default_home = default_home
         self._met = Walk()
         self._relations: dict[str, Relation] = {}
-        self._ends: dict[LogFile, Peek] = {}
+        self._ends: dict[str, tuple[LogFile, Peek]] = {}
         self._families: dict[tuple[LogFile, ...], dict[str, Relation]] = {}
+        self._inside: dict[str, tuple[LogFile, tuple[Inline, ...]]] = {}
+        self._inside_of: dict[SessionId, tuple[LogFile, Inline]] = {}
         self._holders: dict[LogFile, str | None] = {}
         self._claude_lock = threading.Lock()
 
@@ -72,13 +75,12 @@ class ClaudeStore(LogStore):
         return self._peeked_row(log, self._peek(log))
 
     def _peek(self, log: LogFile) -> Peek:
-        with self._claude_lock:
-            known = self._ends.get(log)
-        if known is not None:
-            return known
+        known = self._ends.get(log.path)
+        if known is not None and known[0] == log:
+            return known[1]
         found = peek(log.path, log.size)
         with self._claude_lock:
-            self._ends[log] = found
+            self._ends[log.path] = (log, found)
             while len(self._ends) > PEEKS_KEPT:
                 del self._ends[next(iter(self._ends))]
         return found
@@ -127,17 +129,67 @@ class ClaudeStore(LogStore):
             kind = "branch" if marked else relation.kind
             same = parent is None or parent == row.id
             yield log, row if same else replace(row, parent_id=parent, lineage_kind=kind)
+            for agent in self._agents_inside(log):
+                yield None, self._inside_row(log, row, agent)
+
+    def _agents_inside(self, log: LogFile) -> tuple[Inline, ...]:
+        """Sub-agents whose lines stand in this session's file; looked for in files of old builds only."""
+        ends = self._ends.get(log.path)
+        if ends is None or ends[0] != log or not log.size or not may_hold(ends[1].version):
+            return ()
+        known = self._inside.get(log.path)
+        if known is not None and known[0] == log:
+            return known[1]
+        try:
+            fold = self._whole(log) if holds(log.path) else None
+        except (OSError, ValueError):
+            return ()  # its own row tells why
+        agents = tuple(inline_agents(fold.entries)) if fold is not None else ()
+        with self._claude_lock:
+            self._inside[log.path] = (log, agents)
+            self._inside_of.update({agent.id: (log, agent) for agent in agents})
+        return agents
+
+    def _inside_row(self, log: LogFile, row: SessionRow, agent: Inline) -> SessionRow:
+        fold = self._whole(log)
+        fold.only = agent.uuids
+        found = fold.summary().row
+        return replace(
+            row,
+            id=agent.id,
+            root_id=agent.id,
+            tip_id=agent.id,
+            parent_id=row.id,
+            lineage_kind="delegation",
+            title=found.preview,
+            preview=found.preview,
+            message_count=found.message_count,
+            tool_call_count=found.tool_call_count,
+            branches=found.branches,
+            resumable=False,
+        )
+
+    def _whole(self, log: LogFile) -> TranscriptFold:
+        """A log folded now, all of it.
+
+        Raises:
+            OSError: it cannot be read.
+        """
+        fold = self.fold(log)
+        for record in read_records(log.path):
+            fold.feed(record)
+        return fold
 
     def _marked_parent(self, log: LogFile) -> SessionId | None:
-        with self._claude_lock:
-            ends = self._ends.get(log)
-        said = ends.header.forked_from if ends is not None else None
+        ends = self._ends.get(log.path)
+        said = ends[1].header.forked_from if ends is not None else None
         return SessionId(said) if said else None
 
     def _related(self, logs: Sequence[LogFile]) -> dict[str, Relation]:
         """By path: what each log copied from earlier ones."""
         sessions = [log for log in logs if log.path not in self._met.agents]
         roots: dict[str, list[str]] = {}
+        begun_late: list[tuple[LogFile, str]] = []
         for log in sessions:
             try:
                 ends = self._peek(log)
@@ -145,7 +197,9 @@ class ClaudeStore(LogStore):
                 continue  # it is listed with a problem; what it copied is not known
             roots[log.path] = list(ends.roots)
             if ends.first_boundary is not None:
-                self._join_holder(log, ends.first_boundary, sessions, roots)
+                begun_late.append((log, ends.first_boundary))
+        for log, boundary in begun_late:
+            self._join_holder(log, boundary, sessions, roots)
         by_path = {log.path: log for log in logs}
         found: dict[str, Relation] = {}
         for family in families(roots):
@@ -182,12 +236,9 @@ class ClaudeStore(LogStore):
     def _traced(self, logs: Iterable[LogFile]) -> Iterator[tuple[LogFile, Trace]]:
         pulse = self.pulse()
         for log in logs:
-            fold = self.fold(log)
+            pulse()
             try:
-                for record in read_records(log.path):
-                    fold.feed(record)
-                    pulse()
-                yield log, fold.trace()
+                yield log, self._whole(log).trace()
             except (OSError, *MALFORMED):
                 continue  # its own row tells why; what it copied is not known
 
@@ -242,12 +293,17 @@ class ClaudeStore(LogStore):
 
     def transcript(self, ids: Sequence[SessionId]) -> Transcript:
         """See :meth:`Store.transcript`."""
-        return ClaudeTranscript(self.ref, self._views(self.index(), ids), self.pulse())
+        return ClaudeTranscript(self.ref, self._views(self.recent_index(ids), ids), self.pulse())
 
     def _views(self, index: LogIndex, ids: Sequence[SessionId]) -> list[LogView]:
         with self._claude_lock:
             found = self._relations
-        return [
+        inside = [
+            LogView(self._inside_of[session_id][0], session_id, only=self._inside_of[session_id][1].uuids)
+            for session_id in ids
+            if session_id in index.rows and not index.logs_of.get(session_id) and session_id in self._inside_of
+        ]
+        return inside + [
             LogView(
                 log,
                 session_id,
