@@ -84,7 +84,6 @@ class MirrorLines:
 
 def line_index(database: MirrorDatabase, store_path: str) -> Callable[[Matcher], MirrorLines | None]:
     """What a log store asks before it scans."""
-
     remembered = threading.local()
 
     def known() -> dict[str, Known]:
