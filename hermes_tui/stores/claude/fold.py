@@ -28,6 +28,7 @@ from hermes_tui.storage.jsonl import Record
 from hermes_tui.stores.claude.giants import salvaged
 from hermes_tui.stores.claude.graph import Graph, LeafMark, Preserved, build, preserved_of
 from hermes_tui.stores.claude.header import PROMPT_CUT, Header
+from hermes_tui.stores.claude.inline import inline_agents
 from hermes_tui.stores.claude.lines import (
     BRIDGED_TYPE,
     SYNTHETIC_MODEL,
@@ -102,6 +103,8 @@ class TranscriptFold:
     ) -> None:
         """``strict``: take only what the real program would read, for a recovery; no rescued records."""
         self._strict = strict
+        self.only: frozenset[str] | None = None
+        """Look at these lines alone: a sub-agent inside its session's file."""
         self._ref = ref
         self._path = path
         self._id = session_id
@@ -229,12 +232,17 @@ class TranscriptFold:
     @property
     def sidechain(self) -> bool:
         """Whether the lines that make up this log are a sub-agent's."""
+        if self.only is not None:
+            return True
         turns = [entry.sidechain for entry in self.entries if entry.type != BRIDGED_TYPE]
         return bool(turns) and (all(turns) or (self._agent and any(turns)))
 
     def graph(self) -> Graph:
         """Chain, states and order of the lines fed so far."""
-        return build(self.entries, self.header.mark, self.preserved, sidechain=self.sidechain)
+        entries: Sequence[Entry] = self.entries
+        if self.only is not None:
+            entries = [entry for entry in entries if entry.uuid in self.only or entry.type == BRIDGED_TYPE]
+        return build(entries, self.header.mark, self.preserved, sidechain=self.sidechain)
 
     def compactions(self, graph: Graph) -> tuple[Compaction, ...]:
         """Every compaction in the order of the conversation."""
@@ -339,11 +347,26 @@ class TranscriptFold:
         return own[-1] if own else None
 
     def _requests(self) -> tuple[Request, ...]:
+        """Own requests; those of sub-agents inside this file follow, each in a chain of its own."""
+        mine = self._own_entries()
+        replies = self._book.in_order()
+        found = self._chain_requests([reply for reply in replies if reply.uuid in mine], self._id)
+        if self.only is None and not self.sidechain:
+            for agent in inline_agents(self.entries):
+                inside = [reply for reply in replies if reply.uuid in agent.uuids]
+                found += self._chain_requests(inside, f"{self._id}/{agent.id}")
+        return tuple(found)
+
+    def _own_entries(self) -> frozenset[str]:
+        if self.only is not None:
+            return self.only
         sidechain = self.sidechain
-        flags = {entry.uuid: entry.sidechain for entry in self.entries}
-        replies = [reply for reply in self._book.in_order() if flags.get(reply.uuid) == sidechain]
+        return frozenset(entry.uuid for entry in self.entries if entry.sidechain == sidechain)
+
+    def _chain_requests(self, replies: Sequence[Reply], chain: str) -> list[Request]:
+        header = self.header
         events = self._events(replies)
-        return requests_of(replies, self._id, events, source=self.header.entrypoint, cwd=self.header.folder)
+        return requests_of(replies, self._id, chain, events, source=header.entrypoint, cwd=header.folder)
 
     def _events(self, replies: Sequence[Reply]) -> dict[str, tuple[CacheEvent, ...]]:
         parents = {entry.uuid: entry for entry in self.entries}

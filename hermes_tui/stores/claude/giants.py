@@ -1,4 +1,4 @@
-"""Lines too long to load: what their two ends tell is enough to keep them in the chain."""
+"""Lines too long to load: what stands around their content is enough to keep them in the chain."""
 
 from __future__ import annotations
 
@@ -8,46 +8,73 @@ from typing import Final
 from hermes_tui.storage.jsonl import GIANT_LINE, Record, read_piece
 from hermes_tui.stores.claude.lines import Fields
 
-TAIL: Final = 64 << 10
-"""Bytes read from the end of a giant line: Claude Code writes uuid, time and folder behind the message."""
-_STRING: Final = rb'"((?:[^"\\]|\\.)*)"'
-_TYPE: Final = re.compile(rb'"type":"(user|assistant|attachment|system|progress)"')
-_PARENT: Final = re.compile(rb'\A.?\{"parentUuid":(?:null|"([^"\\]*)")', re.DOTALL)
-_SIDECHAIN: Final = re.compile(rb'"isSidechain":true')
-_RESULT: Final = re.compile(rb'"type":"tool_result"')
-_RESULT_ID: Final = re.compile(rb'"tool_use_id":"([^"\\]*)"')
-_LAST: Final = {
-    name: re.compile(rb'"%s":%s' % (name.encode(), _STRING))
-    for name in ("uuid", "timestamp", "cwd", "sessionId", "version", "gitBranch", "entrypoint")
+PIECE: Final = 1 << 20
+"""Bytes looked through at a time."""
+OVERLAP: Final = 4 << 10
+"""Bytes two pieces share, so that nothing is missed between them."""
+_TYPE: Final = re.compile(rb'"type": ?"(user|assistant|attachment|system|progress)"')
+_PARENT: Final = re.compile(rb'"parentUuid": ?(?:null|"([^"\\]*)")')
+_SIDECHAIN: Final = re.compile(rb'"isSidechain": ?true')
+_RESULT: Final = re.compile(rb'"type": ?"tool_result"')
+_CALL: Final = re.compile(rb'"tool_use_id": ?"([^"\\]*)"')
+_PLACE: Final = re.compile(rb'"uuid": ?"([^"\\]+)", ?"timestamp": ?"([^"\\]+)"')
+"""Claude Code writes the two side by side; inside a string the quotes would be escaped."""
+_SAID: Final = {
+    name: re.compile(b'"%s": ?"([^"\\\\]*)"' % name.encode())
+    for name in ("cwd", "sessionId", "version", "gitBranch", "entrypoint")
 }
 
 
 def salvaged(path: str, record: Record) -> Fields | None:
     """The fields of a giant message line that place it in the chain, with a text that names its size.
 
-    ``None`` when the record is no giant line, or its ends do not tell. Its content stays on disk.
+    ``None`` when the record is no giant line, or nothing tells its place. Its content stays on disk.
     """
     if record.length <= GIANT_LINE:
         return None
+    head = record.raw[:OVERLAP]
+    kind, parent = _TYPE.search(record.raw), _PARENT.search(head)
     try:
-        tail = read_piece(path, record.offset + record.length - TAIL, TAIL)
+        found = _place(path, record)
     except OSError:
         return None
-    kind, parent = _TYPE.search(record.raw[:4096]), _PARENT.match(record.raw)
-    fields: dict[str, object] = {}
-    for name, pattern in _LAST.items():
-        found = pattern.findall(tail)
-        if found:
-            fields[name] = found[-1].decode("utf-8", "replace")
-    if kind is None or "uuid" not in fields:
+    if kind is None or found is None:
         return None
-    fields["type"] = kind[1].decode()
-    fields["parentUuid"] = parent[1].decode("utf-8", "replace") if parent is not None and parent[1] else None
-    fields["isSidechain"] = _SIDECHAIN.search(record.raw[:4096]) is not None
+    (uuid, time), around = found
+    fields: dict[str, object] = {
+        "type": kind[1].decode(),
+        "uuid": _text(uuid),
+        "timestamp": _text(time),
+        "parentUuid": _text(parent[1]) if parent is not None and parent[1] else None,
+        "isSidechain": _SIDECHAIN.search(head) is not None,
+    }
+    for name, pattern in _SAID.items():
+        said = pattern.search(around)
+        if said is not None:
+            fields[name] = _text(said[1])
     text = f"(a line of {record.length:,} bytes, not loaded)"
     content: list[object] = [{"type": "text", "text": text}]
-    if _RESULT.search(record.raw[:4096]) is not None:
-        call = _RESULT_ID.search(record.raw)
-        content = [{"type": "tool_result", "tool_use_id": call[1].decode() if call else None, "content": text}]
+    if _RESULT.search(record.raw) is not None:
+        call = _CALL.search(record.raw)
+        content = [{"type": "tool_result", "tool_use_id": _text(call[1]) if call else None, "content": text}]
     fields["message"] = {"role": fields["type"], "content": content}
     return fields
+
+
+def _place(path: str, record: Record) -> tuple[tuple[bytes, bytes], bytes] | None:
+    """The uuid and time of the line, and the bytes behind them: looked for in pieces, nothing is kept."""
+    offset, end = record.offset, record.offset + record.length
+    while offset < end:
+        piece = read_piece(path, offset, min(PIECE, end - offset))
+        found = _PLACE.search(piece)
+        if found is not None:
+            behind = read_piece(path, offset + found.start(), min(OVERLAP, end - offset - found.start()))
+            return (found[1], found[2]), behind
+        if len(piece) <= OVERLAP or offset + len(piece) >= end:
+            return None
+        offset += len(piece) - OVERLAP
+    return None
+
+
+def _text(found: bytes) -> str:
+    return found.decode("utf-8", "replace")

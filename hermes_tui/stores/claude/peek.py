@@ -7,7 +7,6 @@ lies between is seen when the session is opened or stands on the page.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -19,10 +18,8 @@ from hermes_tui.stores.claude.parts import parts_of
 
 LITE: Final = 65_536
 """Bytes of head and tail (facts/claude-code.md section 2)."""
-LAST_LINES: Final = 4
+LAST_LINES: Final = 2
 """Message lines at the end that are looked at for time and branch."""
-ENOUGH_LINES: Final = 3
-"""Message lines of the head that are always looked at: the start is the least of their times."""
 _MESSAGE_START: Final = b'{"parentUuid"'
 _SKIPPED_STARTS: Final = (b'{"type":"file-history-snapshot"', b'{"type":"queue-operation"', b'{"type":"attribution-')
 
@@ -52,32 +49,42 @@ def peek(path: str, size: int) -> Peek:
         OSError: it cannot be read.
     """
     result = Peek()
-    with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - a log, no database
-        head = os.pread(file.fileno(), LITE, 0)
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        head = os.pread(file, LITE, 0)
         start = max(LITE, size - LITE)
-        tail = os.pread(file.fileno(), size - start, start) if size > start else b""
-    whole = size <= LITE
-    _take_head(result, head, whole=whole)
-    rest = tail if size > 2 * LITE else head + tail
-    _take_tail(result, rest, whole=size <= 2 * LITE)
+        tail = os.pread(file, size - start, start) if size > start else b""
+    finally:
+        os.close(file)
+    _take_head(result, head, whole=size <= LITE)
+    whole = size <= 2 * LITE
+    _take_tail(result, head + tail if whole else tail, whole=whole)
     return result
 
 
 def _take_head(result: Peek, head: bytes, *, whole: bool) -> None:
+    """Parse lines until prompt, folder and a root are known."""
     header = result.header
-    for line in _lines(head, last=whole):
-        if line.startswith(_SKIPPED_STARTS):
+    begin, size = 0, len(head)
+    while begin < size:
+        end = head.find(b"\n", begin)
+        if end < 0:
+            if not whole:
+                return
+            end = size
+        line = head[begin:end]
+        begin = end + 1
+        if not line or line.startswith(_SKIPPED_STARTS):
             continue
         fields = _parsed(line)
         if fields is None:
             result.problems += whole
-            continue
-        if fields.get("type") not in MESSAGE_TYPES:
+        elif fields.get("type") not in MESSAGE_TYPES:
             header.take(fields, result.messages)
-            continue
-        _take_message(result, fields)
-        if result.messages >= ENOUGH_LINES and result.first_prompt and header.cwd and result.roots:
-            return
+        else:
+            _take_message(result, fields)
+            if result.first_prompt and header.cwd and result.roots:
+                return
 
 
 def _take_message(result: Peek, fields: Fields) -> None:
@@ -102,12 +109,14 @@ def _take_message(result: Peek, fields: Fields) -> None:
 
 def _take_tail(result: Peek, tail: bytes, *, whole: bool) -> None:
     """Titles, leaf mark and folder from header lines, time and branch from the last message lines."""
-    lines = list(_lines(tail, last=True))
+    lines = tail.split(b"\n")
+    if not whole:
+        del lines[0]  # it began before the tail
     later = Header()
     seen = 0
     taken: list[Fields] = []
-    for line in reversed(lines if whole else lines[1:]):
-        if line.startswith(_SKIPPED_STARTS) or (seen >= LAST_LINES and line.startswith(_MESSAGE_START)):
+    for line in reversed(lines):
+        if not line or (seen >= LAST_LINES and line.startswith(_MESSAGE_START)) or line.startswith(_SKIPPED_STARTS):
             continue
         fields = _parsed(line)
         if fields is None:
@@ -141,15 +150,6 @@ def _merge(result: Peek, later: Header, seen: int) -> None:
     header.first_at = header.first_at if header.first_at is not None else min(times, default=None)
     header.last_at = max(times, default=None)
     result.messages = max(result.messages, seen)
-
-
-def _lines(block: bytes, *, last: bool) -> Iterator[bytes]:
-    """The lines of a block; the one that is cut off at its end only when ``last`` says it is none."""
-    lines = block.split(b"\n")
-    end = lines.pop()
-    yield from (line for line in lines if line)
-    if last and end:
-        yield end
 
 
 def _parsed(line: bytes) -> Fields | None:

@@ -94,16 +94,17 @@ class ReplyBook:
 def requests_of(
     replies: Sequence[Reply],
     session_id: SessionId,
+    chain: str,
     events: Mapping[str, tuple[CacheEvent, ...]],
     *,
     source: str | None,
     cwd: str | None,
-) -> tuple[Request, ...]:
+) -> list[Request]:
     """The replies as requests of one chain; ``events`` by the key of the reply."""
-    return tuple(
+    return [
         Request(
             session_id=session_id,
-            chain=session_id,
+            chain=chain,
             request_id=reply.key,
             message_id=reply.uuid,
             at=reply.at,
@@ -119,4 +120,4 @@ def requests_of(
             cost_status=None if reply.cost is None else "estimated",
         )
         for reply in replies
-    )
+    ]

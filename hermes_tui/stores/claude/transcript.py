@@ -65,6 +65,8 @@ class LogView:
     session_id: SessionId
     agent: bool = False
     inherited: frozenset[int] = frozenset()
+    only: frozenset[str] | None = None
+    """These lines alone: a sub-agent inside its session's file."""
     end: int | None = None
     """Read it as if it ended after so many bytes."""
 
@@ -145,6 +147,7 @@ def read_view(ref: StoreRef, view: LogView, pulse: Pulse = no_pulse, *, strict: 
         OSError: it cannot be read.
     """
     fold = IndexedFold(ref, view.log.path, view.session_id, agent=view.agent, strict=strict)
+    fold.only = view.only
     for count, record in enumerate(read_records(view.log.path, end=view.end)):
         if count % PULSE_EVERY == 0:
             pulse()
