@@ -35,6 +35,8 @@ class Peek:
     """Lines of the head without a parent: copies of a session share them."""
     first_boundary: str | None = None
     """The first message line, when it is a compaction boundary: the mark of a fork made after one."""
+    last_uuids: list[str] = field(default_factory=list)
+    """The last message lines: what an old title in another file names (facts section 3, summary)."""
     messages: int = 0
     sidechain: bool | None = None
     """Whether the first message line is a sub-agent's."""
@@ -128,6 +130,7 @@ def _take_tail(result: Peek, tail: bytes, *, whole: bool) -> None:
         taken.append(fields)
     for fields in reversed(taken):
         if fields.get("type") in MESSAGE_TYPES:
+            result.last_uuids += [uuid for uuid in (text_of(fields.get("uuid")),) if uuid]
             later.take_message(fields, time_of(fields.get("timestamp")))
         else:
             later.take(fields, 0)

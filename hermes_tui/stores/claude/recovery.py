@@ -76,6 +76,7 @@ def _messages(ref: StoreRef, view: LogView, fold: IndexedFold, lines: Sequence[E
     sent = list(sent_parts(fold, lines))
     addition = unfinished(sent, fold)
     transcript = ClaudeTranscript(ref, [view])
+    transcript.adopt(view, fold)
     last_place = {part.entry.uuid: place for place, part in enumerate(sent)}
     for place, (entry, number, part) in enumerate(sent):
         head = head_of(view, fold, entry, number, part, "live")

@@ -20,12 +20,16 @@ def resumed(
     if mark is not None:
         # Fewer lines are walked than were read: the mark wins if it won in the file.
         mark = LeafMark(mark.leaf, len(entries)) if mark.place >= lines_said else None
-    builder = Builder(relinked(entries, preserved), mark, {}, sidechain, history=False)
+    linked = relinked(entries, preserved)
+    builder = Builder(linked, mark, {}, sidechain, history=False)
     leaf = builder.leaf()
     chain = builder.walk(leaf) if leaf is not None else []
     nodes = builder.latest
     bounds = [place for place, uuid in enumerate(chain) if nodes[uuid].boundary]
     boundary = nodes[chain[bounds[-1]]] if bounds else None
+    if boundary is None and len(linked) < len(entries):
+        # Its summary is lost, but what it cut off is left out all the same.
+        boundary = next(entry for entry in reversed(entries) if entry.boundary)
     chain = chain[bounds[-1] + 1 :] if bounds else chain
     extras = builder.parallel(chain)
     last = {nodes[uuid].message_id: uuid for uuid in chain if nodes[uuid].message_id is not None}

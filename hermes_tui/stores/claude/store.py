@@ -119,7 +119,11 @@ class ClaudeStore(LogStore):
         found = self._related(logs)
         with self._claude_lock:
             self._relations = found
-        for log, row in rows:
+        titles = self._old_titles(logs)
+        for log, peeked in rows:
+            row = peeked
+            if log.path in titles and row.title == row.preview:
+                row = replace(row, title=RawText(titles[log.path]))
             relation = found.get(log.path, NO_RELATION)
             if row.lineage_kind == "delegation":
                 yield log, row
@@ -131,6 +135,16 @@ class ClaudeStore(LogStore):
             yield log, row if same else replace(row, parent_id=parent, lineage_kind=kind)
             for agent in self._agents_inside(log):
                 yield None, self._inside_row(log, row, agent)
+
+    def _old_titles(self, logs: Sequence[LogFile]) -> dict[str, str]:
+        """By path: titles that old builds wrote into another session's file (facts/claude-code.md section 3)."""
+        said: dict[str, str] = {}
+        ends = [(log, self._ends[log.path][1]) for log in logs if log.path in self._ends]
+        for _, end in ends:
+            said.update((leaf, text) for leaf, text in end.header.summaries.items() if leaf)
+        if not said:
+            return {}
+        return {log.path: said[uuid] for log, end in ends for uuid in end.last_uuids if uuid in said}
 
     def _agents_inside(self, log: LogFile) -> tuple[Inline, ...]:
         """Sub-agents whose lines stand in this session's file; looked for in files of old builds only."""
@@ -268,7 +282,7 @@ class ClaudeStore(LogStore):
             row,
             parent_id=peeked.parent_id or (row.parent_id if delegated else None),
             lineage_kind="delegation" if delegated else peeked.lineage_kind,
-            title=(peeked.title or row.title) if delegated else row.title,
+            title=(peeked.title or row.title) if delegated or row.title == row.preview else row.title,
             branches=peeked.branches + folded.branches,
         )
 

@@ -249,6 +249,10 @@ class ClaudeTranscript:
             reason = f"cannot be read: {error.strerror or error}"
             self._problems.append(Problem(view.log.path, None, None, reason))
             fold = IndexedFold(self._ref, view.log.path, view.session_id, agent=view.agent)
+        return self.adopt(view, fold)
+
+    def adopt(self, view: LogView, fold: IndexedFold) -> _Read:
+        """Take over a pass that was made already."""
         self._problems += fold.problems
         graph = fold.graph()
         read = _Read(view, fold, graph)

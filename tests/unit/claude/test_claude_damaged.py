@@ -288,3 +288,12 @@ def test_titles_come_in_order(tmp_path: Path) -> None:
         (row,) = opened(tmp_path).rows([SessionId(made.id)])
         assert row.title == title
         assert row.preview == "P 1"
+
+
+def test_an_old_title_may_lie_in_another_file(tmp_path: Path) -> None:
+    named, other = talk("named"), talk("other")
+    other.lines.insert(0, json.dumps({"type": "summary", "summary": "About the named", "leafUuid": named.uuid("4")}))
+    for made in (named, other):
+        made.write(project(tmp_path))
+    rows = {row.id: row.title for row in opened(tmp_path).rows([SessionId(named.id), SessionId(other.id)])}
+    assert rows == {named.id: "About the named", other.id: "P 1"}

@@ -48,3 +48,11 @@ def test_a_cut_behind_the_end_is_no_cut(tmp_path: Path) -> None:
     path = talk("far", 2).write(tmp_path)
     assert said_by_us(path, PowerCut(999)) == said_by_us(path)
     assert said_by_us(path, PowerCut(4, 10**9)) == said_by_us(path)
+
+
+def test_a_cut_behind_a_boundary_that_kept_lines_sends_those_alone(tmp_path: Path) -> None:
+    made = talk("kept", 3).boundary("b", "6", kept=["6"], segment=("6", "6")).summary("s", "b")
+    cut = recovery_of(made.write(tmp_path), PowerCut(7))
+    assert (cut.base_kind, cut.base_line) == ("compaction", 7)
+    assert [message.text for message in cut.messages] == ["R 6"]
+    assert cut.messages[0].usage is not None
