@@ -73,6 +73,7 @@ class Rollout:
     windows: int = 0
     turn_id: str = ""
     _lines: list[str] = field(default_factory=list)
+    _size: int = 0
     _begun: bool = False
 
     def __post_init__(self) -> None:
@@ -85,7 +86,7 @@ class Rollout:
     @property
     def size(self) -> int:
         """Bytes written so far."""
-        return sum(len(line.encode()) for line in self._lines)
+        return self._size
 
     def _put(self, kind: str, payload: Mapping[str, object]) -> None:
         line: dict[str, object] = {"timestamp": stamp(self.clock.tick(0.02))}
@@ -93,7 +94,9 @@ class Rollout:
             line["ordinal"] = self.ordinal
         line |= {"type": kind, "payload": payload}
         self.ordinal += 1
-        self._lines.append(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n")
+        text = json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n"
+        self._lines.append(text)
+        self._size += len(text.encode())
 
     def _event(self, kind: str, **values: object) -> None:
         self._put("event_msg", {"type": kind, **values})

@@ -1,0 +1,110 @@
+"""How long the list of a store of logs takes, and transcript and recovery of its largest log: ``list_logs.py HOME``.
+
+Prints one line a figure: seconds of the clock, seconds of the processor, megabytes of memory so far, the limit where
+one is set. ``--check`` ends with 1 when a limit is passed. Run it twice: the first run also fills the page cache.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from hermes_tui.model import ListQuery, SessionId
+from hermes_tui.stores.logs import LogFile, LogStore
+from hermes_tui.stores.registry import open_places, places_at
+
+HEAD = 64 << 10
+TAIL = 8 << 10
+"""What a peek reads of a log."""
+LIST_FACTOR = 3.0
+"""A list from a scan takes at most so many times a bare pass that reads the same bytes (issue 5)."""
+FIRST_SCREEN_S = 0.3
+RECOVER_S = 2.0
+PAGE = 50
+T = TypeVar("T")
+
+
+class Figures:
+    """Measures, prints and remembers what was too slow."""
+
+    def __init__(self) -> None:
+        self.passed: list[str] = []
+
+    def measure(self, name: str, what: Callable[[], T], limit: float | None = None) -> tuple[T, float]:
+        """Run once; the answer and the seconds of the processor, which other programs disturb least."""
+        clock, begun = time.perf_counter(), time.process_time()
+        answer = what()
+        used, took = time.process_time() - begun, time.perf_counter() - clock
+        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+        print(f"{name:34} {took:8.3f} s {used:8.3f} s cpu {memory:5} MB" + (f"  limit {limit:.3f}" if limit else ""))
+        if limit is not None and used > limit:
+            self.passed.append(name)
+        return answer, used
+
+
+def bare_pass(paths: list[str]) -> int:
+    """Read what a peek reads, and nothing else."""
+    total = 0
+    for path in paths:
+        handle = os.open(path, os.O_RDONLY)
+        total += len(os.read(handle, HEAD))
+        size = os.fstat(handle).st_size
+        if size > HEAD:
+            total += len(os.pread(handle, TAIL, max(0, size - TAIL)))
+        os.close(handle)
+    return total
+
+
+def measure_list(store: LogStore, figures: Figures) -> None:
+    """List, first page, and the list again while nothing changed."""
+    logs = store.logs()
+    paths = [log.path for log in logs]
+    bare_pass(paths)
+    walked, walk_s = figures.measure("walk the folders", store.logs)
+    _, bare_s = figures.measure(f"bare pass over {len(walked)} logs", lambda: bare_pass(paths))
+    limit = LIST_FACTOR * (bare_s + walk_s)
+    listing, _ = figures.measure("list from a scan", lambda: store.listing(ListQuery()), limit)
+    page = [entry.id for entry in listing.entries[:PAGE]]
+    figures.measure(f"rows of the first {len(page)}", lambda: store.rows(page))
+    figures.measure("list again", lambda: store.listing(ListQuery()))
+
+
+def measure_largest(store: LogStore, figures: Figures) -> None:
+    """First screen, end and recovery of the largest log."""
+    log: LogFile = max(store.logs(), key=lambda one: one.size)
+    session: SessionId = store.index().session_of[log.path]
+    print(f"largest log: {log.size:,} bytes")
+    transcript = store.transcript([session])
+    heads, _ = figures.measure("first screen: heads", lambda: next(iter(transcript.heads())), FIRST_SCREEN_S)
+    figures.measure("first screen: texts", lambda: transcript.load(heads[:PAGE]), FIRST_SCREEN_S)
+    fresh = store.transcript([session])
+    last, _ = figures.measure("jump to the end: heads", lambda: fresh.tail(PAGE), FIRST_SCREEN_S)
+    figures.measure("jump to the end: texts", lambda: fresh.load(last), FIRST_SCREEN_S)
+    figures.measure("recover", lambda: store.recovery(session), RECOVER_S)
+    figures.measure("whole transcript", lambda: sum(len(batch) for batch in store.transcript([session]).heads()))
+
+
+def main() -> int:
+    """Measure every store of logs at a place."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("home", type=Path)
+    parser.add_argument("--check", action="store_true", help="end with 1 when a limit is passed")
+    asked = parser.parse_args()
+    figures = Figures()
+    for store in open_places(places_at(asked.home), {}):
+        if isinstance(store, LogStore):
+            measure_list(store, figures)
+            measure_largest(store, figures)
+    for name in figures.passed:
+        print(f"too slow: {name}", file=sys.stderr)
+    return 1 if asked.check and figures.passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
