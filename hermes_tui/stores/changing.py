@@ -14,7 +14,7 @@ Cause = Literal["asked", "conversation", "delegated", "old"]
 """Why a session goes: named, a part of a conversation that was named, a run a named one delegated, or old enough."""
 
 REASONS: Final[dict[str, str]] = {
-    "unknown": "is not there any more",
+    "unknown": "is not in the store, or not any more",
     "leased": "an agent is working on it right now",
     "compressing": "it is being compacted right now",
     "running": "it has not ended and was active within the last minutes",

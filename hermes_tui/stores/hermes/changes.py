@@ -37,7 +37,7 @@ from hermes_tui.stores.hermes.dialects import (
     register_cjk,
 )
 from hermes_tui.stores.hermes.guards import Held, read_held
-from hermes_tui.stores.hermes.links import Link, Links, all_links
+from hermes_tui.stores.hermes.links import Link, Links, all_links, links_around
 from hermes_tui.stores.hermes.pruning import idle_ones, summing_up, verdicts
 from hermes_tui.stores.hermes.removal import (
     SideFiles,
@@ -170,7 +170,8 @@ class HermesChanges:
         if verb == "rename" and title is not None:
             for identity in ids:
                 title_holder(connection.rows, identity, title)
-        links = all_links(connection, schema)
+        # A deletion follows marks to delegated runs anywhere in the store; other changes stay within conversations.
+        links = all_links(connection, schema) if verb == "delete" else links_around(connection, schema, ids)
         held = read_held(connection, schema, now)
         there = [identity for identity in ids if identity in links.by_id]
         kept = [Kept(identity, "unknown") for identity in ids if identity not in links.by_id]
@@ -433,7 +434,9 @@ def _held_now(ask: Ask, schema: Schema, ids: Sequence[SessionId], now: float) ->
     marks = ",".join("?" * len(ids))
     for table, column in (("compression_locks", "session_id"), ("session_turn_leases", "conversation_id")):
         if schema.has(table, column, "expires_at") and ask(
-            f"SELECT 1 FROM {table} WHERE {column} IN ({marks}) AND expires_at > ? LIMIT 1", (*ids, now)
+            f"SELECT 1 FROM {table} WHERE {column} IN ({marks}) AND typeof(expires_at) IN ('integer', 'real')"
+            " AND expires_at > ? LIMIT 1",
+            (*ids, now),
         ):
             return True
     return False
