@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from hermes_tui.storage.fulltext import Matcher
 from hermes_tui.stores.protocol import Proposal, Proposed, Ranked, Store
@@ -28,9 +28,8 @@ class Stream:
     """The time the head counts with; an unknown one counts as the one before it."""
 
 
-@dataclass(frozen=True, slots=True)
-class RankedHit:
-    """A hit, or a candidate that is still to be read."""
+class RankedHit(NamedTuple):
+    """A hit, or a candidate that is still to be read. A tuple, because there may be 5,000 of them."""
 
     stream: Stream
     hit: Proposed | None = None

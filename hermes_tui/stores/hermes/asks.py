@@ -19,6 +19,8 @@ from hermes_tui.stores.hermes.indexes import Index, Indexes
 from hermes_tui.stores.hermes.schema import Schema
 
 TRIGRAM: Final = 3
+LONG_WORD: Final = 7
+"""Letters of a word that is asked for by three of its trigrams."""
 JSON_GLUE: Final = "ntrbf"
 """Letters of JSON escapes that end up in front of a word."""
 ACCENTS_ESCAPED: Final = " OR ".join(
@@ -40,6 +42,8 @@ class Ask:
     match: str
     main: bool = True
     """False: rows beyond what the main question finds; mostly none, so they are limited in number."""
+    but: str | None = None
+    """Where there are too many of them: without the rows the word index answers this for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,8 @@ class Plan:
     """Rows no ask covers, as a condition on ``m``."""
     scored: str | None = None
     """What the word index is asked for scores: the words as they stand."""
+    variants: str | None = None
+    """The words as JSON escapes disfigure them: what ``scored`` leaves out of the main question."""
     light: bool = False
     """The gap can hold only oddities: in a large store only its newest rows are looked at, and that is said."""
 
@@ -72,6 +78,7 @@ def plan_for(matcher: Matcher, indexes: Indexes) -> Plan:
         asks=tuple(dict.fromkeys(ask for plan in plans for ask in plan.asks)),
         gap=" OR ".join(gaps) or None,
         scored=" OR ".join(f"({plan.scored})" for plan in plans) if all(plan.scored for plan in plans) else None,
+        variants=" OR ".join(plan.variants for plan in plans if plan.variants) or None,
         light=all(plan.light for plan in plans if plan.gap),
     )
 
@@ -102,6 +109,7 @@ def _branch_plan(terms: list[Term], indexes: Indexes) -> Plan:
         plan.asks,
         " OR ".join(dict.fromkeys(gap for gap in gaps if gap)) or None,
         plan.scored,
+        plan.variants,
         plan.light and not any(ask.index.gap for ask in plan.asks),
     )
 
@@ -151,11 +159,13 @@ def _latin_plan(terms: list[Term], words: Index, indexes: Indexes) -> Plan:
         asks.append(Ask(pairs, expression, main=False))
         gap = _either(gap, _missing(pairs))
     elif trigram is not None:
-        asks.append(Ask(trigram, glued_match(terms), main=False))
+        asks.append(Ask(trigram, glued_match(terms), main=False, but=separate_words(terms)))
         gap = _either(gap, None if trigram.inline and trigram.has_calls else _missing(trigram))
     else:
         gap = "1"
-    return Plan("fts", tuple(asks), gap, " AND ".join(map(plain_match, terms)), light=words.has_calls)
+    scored = " AND ".join(map(plain_match, terms))
+    variants = " OR ".join(one for term in terms for one in disfigured(term))
+    return Plan("fts", tuple(asks), gap, scored, variants, light=words.has_calls)
 
 
 def plain_match(term: Term) -> str:
@@ -165,18 +175,35 @@ def plain_match(term: Term) -> str:
 
 def word_match(term: Term) -> str:
     """The same, also behind the letter of a JSON escape."""
-    star = " *" if term.prefix else ""
-    asked = [plain_match(term)]
+    return " OR ".join([plain_match(term), *disfigured(term)])
+
+
+def disfigured(term: Term) -> Iterator[str]:
+    """The units of a term behind the letter of an escape."""
     for unit in term.units:
-        asked += [f'"{letter}{unit.text}"' + (star if unit is term.units[-1] else "") for letter in JSON_GLUE]
-    return " OR ".join(asked)
+        star = " *" if term.prefix and unit is term.units[-1] else ""
+        yield from (f'"{letter}{unit.text}"{star}' for letter in JSON_GLUE)
+
+
+def separate_words(terms: Sequence[Term]) -> str:
+    """Rows that have all the words: those the word index has judged, save where one is glued a second time."""
+    units = dict.fromkeys(unit.text for term in terms for unit in term.units)
+    return " AND ".join(f'"{unit}"' for unit in units)
 
 
 def glued_match(terms: Sequence[Term]) -> str:
     """The words as parts of longer ones; of short ones only the longest counts."""
     units = [unit.text for term in terms for unit in term.units]
     long = [unit for unit in units if len(unit) >= TRIGRAM]
-    return " AND ".join(trigram_match(unit) for unit in dict.fromkeys(long or [max(units, key=len)]))
+    return " AND ".join(_inside(unit) for unit in dict.fromkeys(long or [max(units, key=len)]))
+
+
+def _inside(unit: str) -> str:
+    """A part of a word; three trigrams of a long one cost less than all of them and mostly say the same."""
+    if len(unit) < LONG_WORD:
+        return trigram_match(unit)
+    middle = (len(unit) - TRIGRAM) // 2
+    return " AND ".join(f'"{unit[at : at + TRIGRAM]}"' for at in (0, middle, len(unit) - TRIGRAM))
 
 
 def trigram_match(text: str) -> str:

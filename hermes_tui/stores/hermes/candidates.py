@@ -7,7 +7,7 @@ covers are answered for the same range of ids, so that the order is exact and a 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from hermes_tui.storage.reading import ReadConnection
@@ -23,12 +23,14 @@ WINDOW_S: Final = 0.25
 """A window should take no longer: hits stream, and the store is let go of."""
 SMALL_STORE: Final = 20_000
 """Rows; an index over so few is checked row by row, which costs some 20 ms."""
-CHECKED_ROWS: Final = 100
+CHECKED_ROWS: Final = 60
 """Newest rows that are checked in a larger store."""
 LIGHT_ROWS: Final = 200_000
 """Newest rows in which oddities are looked for row by row."""
 SCORED_BY_READING: Final = 400
 """Candidates; of fewer, every text is read and scored alike in every store."""
+MANY_ODD: Final = 500
+"""Such candidates from which on those are left out that hold the words as they are, only not together."""
 MOST_ODD: Final = 5_000
 """Candidates beyond the main question that are read; each costs some 20 microseconds."""
 
@@ -112,8 +114,11 @@ class Candidates:
         known = {number for _, number in found}
         odd: set[int] = set()
         for ask in self.plan.asks:
+            if ask.main:
+                ask = replace(ask, match=f"({ask.match}) AND ({self.plan.variants})")
             odd.update(self._odd(connection, ask, low, self._high, known | odd))
-        return sorted([*found, *((0.0, number) for number in odd)], key=lambda pair: -pair[1])
+        rest = [(0.0, number) for number in odd]
+        return sorted([*found, *rest], key=lambda pair: -pair[1]) if rest else found
 
     def advance(self) -> None:
         """Go on behind the last window."""
@@ -151,6 +156,10 @@ class Candidates:
     def _odd(self, connection: ReadConnection, ask: Ask, low: int, high: int, known: set[int]) -> list[int]:
         """Rows only this question finds, as long as there are not too many of them."""
         ids = [number for number in self._ask(connection, ask, low, high, -1) if number not in known]
+        words = next((one.index for one in self.plan.asks if one.main), None)
+        if len(ids) > MANY_ODD and ask.but is not None and words is not None:
+            judged = set(self._ask(connection, Ask(words, ask.but), low, high, -1))
+            ids = [number for number in ids if number not in judged]
         if len(ids) > self._odd_left:
             self._note(
                 "words glued to other letters or escapes were not looked for in all of the many rows that may hold some"

@@ -42,8 +42,9 @@ READ_BYTES: Final = 16 << 20
 READ_ROWS: Final = 500
 MOST_READ: Final = 32 << 20
 """Bytes of one content that are searched."""
-NEAR_ROWS: Final = 3
-"""Rows looked at on each side of a hit for one that says something."""
+NEAR_ROWS: Final = 1
+WIDE_ROWS: Final = 6
+"""Rows looked at on each side of a hit for one that says something, first and where there was none."""
 NEAR_CHARACTERS: Final = 1_000
 MOST_SHORT: Final = 8_192
 """Bytes of a neighbour's content that are read."""
@@ -273,7 +274,18 @@ class _Run:
         return self._asking.ask(lambda connection, schema: self._all_around(connection, schema, messages))
 
     def _all_around(self, connection: ReadConnection, schema: Schema, messages: Sequence[Message]) -> list[Neighbours]:
-        near = [self._near(connection, message.head) for message in messages]
+        found = self._look_around(connection, schema, messages, NEAR_ROWS)
+        # Rows that say nothing are rare: only where one stands beside a hit is looked further.
+        again = [place for place, around in enumerate(found) if None in around]
+        wider = self._look_around(connection, schema, [messages[place] for place in again], WIDE_ROWS) if again else []
+        for place, around in zip(again, wider, strict=True):
+            found[place] = around
+        return found
+
+    def _look_around(
+        self, connection: ReadConnection, schema: Schema, messages: Sequence[Message], reach: int
+    ) -> list[Neighbours]:
+        near = [self._near(connection, message.head, reach) for message in messages]
         entries = self._near_entries(connection, schema, sorted({number for ids in near for number in ids}))
         found: list[Neighbours] = []
         for message, ids in zip(messages, near, strict=True):
@@ -284,13 +296,13 @@ class _Run:
             found.append((before[-1] if before else None, after[0] if after else None))
         return found
 
-    def _near(self, connection: ReadConnection, head: MessageHead) -> list[int]:
+    def _near(self, connection: ReadConnection, head: MessageHead, reach: int) -> list[int]:
         """The ids of the rows around a hit in its session, its own among them."""
         sql = f"SELECT m.id FROM messages m WHERE m.session_id = ? AND {self._where.shown.sql}"
         # Sorted here: with ORDER BY SQLite may walk the whole table by row id instead of the session's index.
         ids = sorted(row[0] for row in connection.rows(sql, (head.session_id, *self._where.shown.values)))
         place = bisect_left(ids, int(head.id))
-        return ids[max(place - NEAR_ROWS, 0) : place + NEAR_ROWS + 1]
+        return ids[max(place - reach, 0) : place + reach + 1]
 
     def _near_entries(
         self, connection: ReadConnection, schema: Schema, ids: Sequence[int]
