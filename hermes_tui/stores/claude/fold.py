@@ -5,6 +5,7 @@ Kept are a tuple a line (who follows whom, where it stands), the first character
 
 from __future__ import annotations
 
+import json
 from array import array
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -394,33 +395,39 @@ class TranscriptFold:
     def dump(self) -> bytes:
         """The state as JSON bytes."""
         header = asdict(self.header)
-        return orjson.dumps(
-            {
-                "v": STATE_VERSION,
-                "header": header,
-                "entries": [tuple(entry) for entry in self.entries],
-                "preserved": {uuid: asdict(preserved) for uuid, preserved in self.preserved.items()},
-                "problems": [asdict(problem) for problem in self.problems],
-                "replies": [asdict(reply) for reply in self._book.replies.values()],
-                "keys": self._book.keys,
-                "weights": {uuid: tuple(weight) for uuid, weight in self._weights.items()},
-                "replaced": {uuid: tuple(entry) for uuid, entry in self.replaced.items()},
-                "prompts": self._prompts,
-                "commands": self._commands,
-                "boundaries": {uuid: tuple(said) for uuid, said in self._boundaries.items()},
-                "changes": [tuple(change) for change in self._changes],
-                "models": list(self._models),
-                "model": self._model,
-                "lines": self._lines,
-                "breaks": self._breaks,
-                "previous": self.previous,
-                "refused": self._refused,
-            }
-        )
+        state = {
+            "v": STATE_VERSION,
+            "header": header,
+            "entries": [tuple(entry) for entry in self.entries],
+            "preserved": {uuid: asdict(preserved) for uuid, preserved in self.preserved.items()},
+            "problems": [asdict(problem) for problem in self.problems],
+            "replies": [asdict(reply) for reply in self._book.replies.values()],
+            "keys": self._book.keys,
+            "weights": {uuid: tuple(weight) for uuid, weight in self._weights.items()},
+            "replaced": {uuid: tuple(entry) for uuid, entry in self.replaced.items()},
+            "prompts": self._prompts,
+            "commands": self._commands,
+            "boundaries": {uuid: tuple(said) for uuid, said in self._boundaries.items()},
+            "changes": [tuple(change) for change in self._changes],
+            "models": list(self._models),
+            "model": self._model,
+            "lines": self._lines,
+            "breaks": self._breaks,
+            "previous": self.previous,
+            "refused": self._refused,
+        }
+        try:
+            return orjson.dumps(state)
+        except TypeError:
+            # A lone surrogate in a prompt: only escapes can hold it.
+            return json.dumps(state, separators=(",", ":")).encode("ascii")
 
     def restore(self, state: bytes) -> bool:
         """Take up a state that :meth:`dump` gave; ``False`` when another version wrote it (nothing is taken then)."""
-        said = orjson.loads(state)
+        try:
+            said = orjson.loads(state)
+        except orjson.JSONDecodeError:
+            said = json.loads(state)
         if said.get("v") != STATE_VERSION:
             return False
         mark = said["header"].pop("mark")

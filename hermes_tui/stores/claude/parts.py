@@ -42,7 +42,7 @@ class Part(NamedTuple):
 
 def parts_of(fields: Fields) -> list[Part]:
     """The parts of a line, in its order; at least one for a message line, none for header lines."""
-    kind = fields.get("type")
+    kind = text_of(fields.get("type"))
     if kind == "assistant":
         return _reply_parts(fields)
     if kind == "user":
@@ -53,7 +53,7 @@ def parts_of(fields: Fields) -> list[Part]:
         return [_system_part(fields)]
     if kind in HEADER_TYPES or kind == "progress":
         return []
-    return [Part("unknown", json_text(fields), role=text_of(kind))]
+    return [Part("unknown", json_text(fields), role=kind)]
 
 
 def json_text(value: object) -> str:
@@ -76,7 +76,7 @@ def _reply_parts(fields: Fields) -> list[Part]:
 
 
 def _reply_part(block: Fields, role: str) -> Part:
-    kind = block.get("type")
+    kind = text_of(block.get("type"))
     if kind == "text":
         return Part("reply", text_of(block.get("text")) or "", role=role)
     if kind in REASONING_BLOCKS:
@@ -89,7 +89,7 @@ def _reply_part(block: Fields, role: str) -> Part:
             tool_name=text_of(block.get("name")),
             tool_call_id=text_of(block.get("id")),
         )
-    if isinstance(kind, str) and kind.endswith("_tool_result"):
+    if kind is not None and kind.endswith("_tool_result"):
         return _result_part(block, role, None)
     return Part("unknown", json_text(block), role=role)
 

@@ -81,7 +81,7 @@ def _take_head(result: Peek, head: bytes, *, whole: bool) -> None:
         fields = _parsed(line)
         if fields is None:
             result.problems += whole
-        elif fields.get("type") not in MESSAGE_TYPES:
+        elif text_of(fields.get("type")) not in MESSAGE_TYPES:
             header.take(fields, result.messages)
         else:
             _take_message(result, fields)
@@ -123,13 +123,13 @@ def _take_tail(result: Peek, tail: bytes, *, whole: bool) -> None:
         fields = _parsed(line)
         if fields is None:
             continue
-        if fields.get("type") in MESSAGE_TYPES:
+        if text_of(fields.get("type")) in MESSAGE_TYPES:
             seen += 1
             if seen > LAST_LINES:
                 continue
         taken.append(fields)
     for fields in reversed(taken):
-        if fields.get("type") in MESSAGE_TYPES:
+        if text_of(fields.get("type")) in MESSAGE_TYPES:
             result.last_uuids += [uuid for uuid in (text_of(fields.get("uuid")),) if uuid]
             later.take_message(fields, time_of(fields.get("timestamp")))
         else:

@@ -24,6 +24,7 @@ from hermes_tui.model import (
 from hermes_tui.storage.jsonl import read_records
 from hermes_tui.stores.claude.discovery import Walk, walk
 from hermes_tui.stores.claude.fold import Trace, TranscriptFold
+from hermes_tui.stores.claude.index_texts import ClaudeTexts
 from hermes_tui.stores.claude.inline import Inline, holds, inline_agents, may_hold
 from hermes_tui.stores.claude.peek import Peek, peek
 from hermes_tui.stores.claude.processes import running_sessions
@@ -33,6 +34,7 @@ from hermes_tui.stores.claude.search_copies import holder_of
 from hermes_tui.stores.claude.transcript import ClaudeTranscript, LogView
 from hermes_tui.stores.conversation import is_running
 from hermes_tui.stores.log_source import MALFORMED
+from hermes_tui.stores.log_texts import LogTexts
 from hermes_tui.stores.logs import LogFile, LogIndex, LogStore, LogSummary, Peeked
 from hermes_tui.stores.protocol import ChangeVerb, Transcript
 from hermes_tui.text import RawText
@@ -263,6 +265,11 @@ class ClaudeStore(LogStore):
         if state is not None and not made.restore(state):
             raise ValueError("the state was put away by another version")
         return made
+
+    def log_texts(self, log: LogFile) -> LogTexts:
+        """See :meth:`LogStore.log_texts`."""
+        del log
+        return ClaudeTexts()
 
     # ------------------------------------------------------------------------------------------------- own parts
 

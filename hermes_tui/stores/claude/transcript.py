@@ -292,7 +292,7 @@ class ClaudeTranscript:
             if fields.get("uuid") == head.id:
                 return fields
         for fields in found:
-            if head.id == f"line-{head.line}" and fields.get("type") not in HEADER_TYPES:
+            if head.id == f"line-{head.line}" and text_of(fields.get("type")) not in HEADER_TYPES:
                 return fields
         self._problems.append(Problem(head.path, head.line, head.offset, "the log changed: the entry is not there"))
         return None
