@@ -16,44 +16,11 @@ from pathlib import Path
 from hermes_tui.stores.codex.demo_writer import Clock, Rollout
 
 BEGUN = 1_770_000_000.0
-WORDS = [
-    "parser",
-    "index",
-    "cache",
-    "merge",
-    "branch",
-    "review",
-    "schema",
-    "ledger",
-    "invoice",
-    "round",
-    "socket",
-    "retry",
-    "queue",
-    "worker",
-    "lock",
-    "append",
-    "record",
-    "offset",
-    "window",
-    "prompt",
-    "test",
-    "fixture",
-    "diff",
-    "patch",
-    "link",
-    "module",
-    "import",
-    "route",
-    "시험",
-    "문서",
-    "목록",
-    "복구",
-    "거울",
-    "원문",
-    "압축",
-    "기록",
-]
+WORDS = (
+    *("parser", "index", "cache", "merge", "branch", "review", "schema", "ledger", "invoice", "round", "socket"),
+    *("retry", "queue", "worker", "lock", "append", "record", "offset", "window", "prompt", "test", "fixture", "diff"),
+    *("patch", "link", "module", "import", "route", "시험", "문서", "목록", "복구", "거울", "원문", "압축", "기록"),
+)
 FOLDERS = ("bookshop", "weather", "notes", "compiler", "문서", "data lake")
 FULL = 180_000
 """Tokens of context at which a thread is compacted."""

@@ -205,22 +205,37 @@ def _ends(path: str) -> tuple[bytes, bytes]:
 
 
 def _quick_head(log: LogFile, begun: bytes) -> _Head | None:
-    """The head of a file as the program writes it; ``None`` when anything is odd or missing."""
-    if not begun.startswith(b"{"):
+    """The head of a file as the program writes it; ``None`` when anything is odd or missing.
+
+    The prompt is taken from its event; raw messages before it are not parsed, and of the settings only the model is
+    looked for: with four lines parsed a list of 3,000 threads costs half of what it costs with eight.
+    """
+    if not begun.startswith(b'{"timestamp"'):
         return None
     head, name = _Head(), read_name(log.path.rpartition("/")[2]).thread_id
     start = 0
     while (end := begun.find(b"\n", start)) >= 0:
-        line = begun[start:end]
-        if start == 0 or _worth_parsing(line):
+        begins = begun[start : min(end, start + _WORD_REACH)]
+        if start == 0 or b'"UserMessage"' in begins or b'"user_message"' in begins:
+            line = begun[start:end]
             try:
                 value = orjson.loads(line)
             except orjson.JSONDecodeError:
                 return None
             if head.take(Record(0, start, len(line), value, line), name):
                 return head
+            if head.meta is None or head.meta.cwd is None:
+                return None
+        elif head.model is None and b'"turn_context"' in begins:
+            found = _MODEL.search(begun, start, end)
+            head.model = None if found is None else found[1].decode("utf-8", "replace")
+        elif b'"payload"' not in begins:
+            return None
         start = end + 1
     return None
+
+
+_MODEL: Final = re.compile(rb'"model":"([^"\\]{1,100})"')
 
 
 def _quick_tail(ended: bytes) -> float | None:
