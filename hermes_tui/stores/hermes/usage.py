@@ -1,25 +1,24 @@
-"""Usage of a whole store by key, counted once (contract.md, cost; facts/hermes.md section 8)."""
+"""Usage of a whole store by key, counted once (contract.md, cost; facts/hermes.md section 8).
+
+SQLite adds up: a row comes back for each group of usage that is priced alike, not for each session.
+"""
 
 from __future__ import annotations
 
-from datetime import datetime, tzinfo
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta, tzinfo
 from typing import Any, Final
 
 from hermes_tui.model import CostGrouping, Spend, UsageReport, UsageSum
 from hermes_tui.storage.reading import ReadConnection
-from hermes_tui.stores.hermes.cells import filled_text
+from hermes_tui.stores.hermes.cells import EARLIEST, LATEST, count, text_or_none, time_or_none
 from hermes_tui.stores.hermes.schema import Schema
-from hermes_tui.stores.hermes.spend import (
-    SESSION_COLUMNS,
-    USAGE_COLUMNS,
-    UsageRow,
-    rows_of_session,
-    session_usage,
-    usage_row,
-)
+from hermes_tui.stores.hermes.spend import MAIN_TASK, TOKENS, cost_of, usage_of
 from hermes_tui.text import RawText
 
-_SESSION_FACTS: Final = ("source", "cwd", "session_key")
+DAY_S: Final = 86_400
+_TOTAL: Final = TOKENS[:4]
+"""Reasoning is part of output."""
 
 
 def read_usage(
@@ -31,73 +30,194 @@ def read_usage(
     zone: tzinfo,
 ) -> UsageReport:
     """Sums by key and by what is priced alike."""
-    usage: dict[str, list[UsageRow]] = {}
-    if schema.has("session_model_usage", "session_id"):
-        columns = schema.select("session_model_usage", USAGE_COLUMNS, "u")
-        for used in map(usage_row, connection.rows(f"SELECT {columns} FROM session_model_usage u")):
-            usage.setdefault(used.session_id, []).append(used)
-    sums: dict[tuple[RawText | None, Any], UsageSum] = {}
-    sessions: dict[RawText | None, set[str]] = {}
-    everyone: set[str] = set()
-    columns = f"{schema.select('sessions', SESSION_COLUMNS, 's')}, {schema.select('sessions', _SESSION_FACTS, 's')}"
-    for row in connection.rows(f"SELECT {columns} FROM sessions s"):
-        own = session_usage(row[: len(SESSION_COLUMNS)])
-        facts = dict(zip(_SESSION_FACTS, row[len(SESSION_COLUMNS) :], strict=True))
-        for used in rows_of_session(own, usage.get(own.session_id, ())):
-            at = used.last_at if used.last_at is not None else own.first_at
-            if not _within(at, since, until):
-                continue
-            key = _key(grouping, used, facts, at, zone)
-            _add(sums, key, used)
-            sessions.setdefault(key, set()).add(own.session_id)
-            everyone.add(own.session_id)
-    return UsageReport(tuple(sums.values()), {key: len(ids) for key, ids in sessions.items()}, distinct=len(everyone))
+    day = _day_expression(connection, schema, zone) if grouping == "day" else "NULL"
+    spent = _spent(schema, grouping == "day" and schema.has("session_daily_usage", "session_id", "day"))
+    key = {
+        "model": "nullif(model, '')",
+        "task": "task",
+        "provider": "nullif(provider, '')",
+        "session": "session_id",
+        "source": "nullif(source, '')",
+        "cwd": "nullif(cwd, '')",
+        "channel": "nullif(channel, '')",
+        "day": f"coalesce(day, {day})",
+    }.get(grouping, "NULL")
+    where = "(?1 IS NULL OR at >= ?1) AND (?2 IS NULL OR at < ?2)"
+    tokens = ", ".join(f"sum({name})" for name in TOKENS)
+    groups = "1, 2, 3, 4, 5, estimated > 0, estimated IS NULL, actual > 0, actual IS NULL"
+    # One statement over usage that is put together once; the last two parts count distinct sessions.
+    sql = f"""WITH used AS MATERIALIZED (SELECT {key} AS key, * FROM ({spent}) WHERE {where})
+        SELECT key, nullif(model, ''), nullif(provider, ''), task, status, sum(calls), {tokens}, sum(estimated),
+            sum(actual), max(at), 0 FROM used GROUP BY {groups}
+        UNION ALL SELECT key, {_NOTHING}, sum(first), 1 FROM (SELECT key, 1 AS first FROM used GROUP BY key, session_id)
+            GROUP BY key
+        UNION ALL SELECT NULL, {_NOTHING}, count(DISTINCT session_id), 2 FROM used"""
+    sums: list[UsageSum] = []
+    sessions: dict[RawText | None, int] = {}
+    everyone = 0
+    for row in connection.rows(sql, (since, until)):
+        if row[-1] == 0:
+            sums.append(_sum(row[:-1], grouping))
+        elif row[-1] == 1:
+            sessions[_key(row[0], grouping)] = row[-2]
+        else:
+            everyone = row[-2]
+    return UsageReport(tuple(sums), sessions, distinct=everyone)
 
 
-def _within(at: float | None, since: float | None, until: float | None) -> bool:
-    """Usage without a time is left out of a period."""
-    if since is None and until is None:
-        return True
-    return at is not None and (since is None or at >= since) and (until is None or at < until)
+_NOTHING: Final = ", ".join(["NULL"] * 12)
+"""Columns of the first part that the others leave empty."""
 
 
-def _key(
-    grouping: CostGrouping, used: UsageRow, facts: dict[str, Any], at: float | None, zone: tzinfo
-) -> RawText | None:
-    if grouping == "model":
-        return used.model
-    if grouping == "task":
-        return RawText(used.task)
-    if grouping == "provider":
-        return used.provider
-    if grouping == "session":
-        return RawText(used.session_id)
-    if grouping == "day":
-        return None if at is None else RawText(datetime.fromtimestamp(at, zone).date().isoformat())
-    if grouping == "channel":
-        return filled_text(facts["session_key"])
-    if grouping in ("source", "cwd"):
-        return filled_text(facts[grouping])
-    return None
-
-
-def _add(sums: dict[tuple[RawText | None, Any], UsageSum], key: RawText | None, used: UsageRow) -> None:
-    """Add a row to the sum of rows that are priced alike."""
-    known = used.cost_usd is not None
-    alike = (key, (used.model, used.provider, used.task, used.cost_status, known))
-    spend = used.spend()
-    before = sums.get(alike)
-    sums[alike] = UsageSum(key, spend if before is None else _together(before.spend, spend))
-
-
-def _together(one: Spend, other: Spend) -> Spend:
-    return Spend(
-        one.model,
-        one.provider,
-        one.usage + other.usage,
-        (one.requests or 0) + (other.requests or 0),
-        one.task,
-        cost_usd=None if one.cost_usd is None else one.cost_usd + (other.cost_usd or 0.0),
-        cost_status=one.cost_status,
-        last_at=max((at for at in (one.last_at, other.last_at) if at is not None), default=None),
+def _sum(row: Sequence[Any], grouping: CostGrouping) -> UsageSum:
+    key, model, provider, task, status, calls, *rest = row
+    usd, known = cost_of(rest[5], rest[6], status)
+    spend = Spend(
+        text_or_none(model),
+        text_or_none(provider),
+        usage_of(rest[:5]),
+        count(calls),
+        text_or_none(task) or MAIN_TASK,
+        cost_usd=usd,
+        cost_status=known,
+        last_at=time_or_none(rest[7]),
     )
+    return UsageSum(_key(key, grouping), spend)
+
+
+def _key(cell: Any, grouping: CostGrouping) -> RawText | None:
+    """The key as text; a day comes as a number of days, or as the date the store wrote."""
+    if grouping == "day" and isinstance(cell, int):
+        return RawText(datetime.fromordinal(_EPOCH + cell).date().isoformat())
+    return text_or_none(cell)
+
+
+_EPOCH: Final = datetime(1970, 1, 1).toordinal()
+
+
+def _sane(expression: str) -> str:
+    """A time, or NULL for what is none."""
+    return f"CASE WHEN {expression} >= {EARLIEST:.0f} AND {expression} < {LATEST:.0f} THEN {expression} END"
+
+
+def _number(expression: str) -> str:
+    """A counter that is never negative; NULL and text are 0."""
+    return f"CASE WHEN typeof({expression}) IN ('integer', 'real') AND {expression} > 0 THEN {expression} ELSE 0 END"
+
+
+def _money(expression: str) -> str:
+    return f"CASE WHEN typeof({expression}) IN ('integer', 'real') AND {expression} >= 0 THEN {expression} END"
+
+
+def _spent(schema: Schema, daily: bool) -> str:
+    """Every piece of usage once: usage rows; the sessions row where those of the main loop fall below it."""
+    own = _own_columns(schema)
+    total = " + ".join(_number(schema.column("sessions", name, "s")) for name in _TOTAL)
+    calls = _number(schema.column("sessions", "api_call_count", "s"))
+    cost = _money(schema.column("sessions", "estimated_cost_usd", "s"))
+    if not schema.has("session_model_usage", "session_id"):
+        where = f"({total} > 0 OR {calls} > 0 OR {cost} > 0)"
+        return f"SELECT {own} FROM sessions s WHERE typeof(s.id) = 'text' AND {where}"
+    used = " + ".join(_number(schema.column("session_model_usage", name, "u")) for name in _TOTAL)
+    task = f"ifnull({schema.column('session_model_usage', 'task', 'u')}, '')"
+    per_session = (
+        f"SELECT u.session_id AS id, sum(iif({task} = '', {used}, 0)) AS main FROM session_model_usage u GROUP BY 1"
+    )
+    totals = (
+        f"SELECT s.rowid AS place, t.id AS known, {total} AS own, ifnull(t.main, 0) AS main"
+        f" FROM sessions s LEFT JOIN ({per_session}) t ON t.id = s.id WHERE typeof(s.id) = 'text'"
+    )
+    stands_in = f"SELECT place FROM ({totals}) WHERE own > main OR known IS NULL"
+    instead = f"({total} > 0 OR {calls} > 0 OR {cost} > 0)"
+    days = _daily(schema) if daily else ""
+    skip = " AND s.id NOT IN (SELECT session_id FROM session_daily_usage)" if daily else ""
+    return (
+        f"WITH stand_in(place) AS MATERIALIZED ({stands_in})"
+        f" SELECT {_used_columns(schema)} FROM session_model_usage u JOIN sessions s ON s.id = u.session_id"
+        f" WHERE NOT ({task} = '' AND s.rowid IN (SELECT place FROM stand_in)){skip}"
+        f" UNION ALL SELECT {own} FROM stand_in JOIN sessions s ON s.rowid = stand_in.place WHERE {instead}{skip}{days}"
+    )
+
+
+def _facts(schema: Schema) -> str:
+    source, cwd, key = (schema.column("sessions", name, "s") for name in ("source", "cwd", "session_key"))
+    return f"{source} AS source, {cwd} AS cwd, {key} AS channel"
+
+
+def _own_columns(schema: Schema) -> str:
+    """The sessions row as a piece of usage."""
+    at = _sane(schema.column("sessions", "started_at", "s"))
+    tokens = ", ".join(f"{_number(schema.column('sessions', name, 's'))} AS {name}" for name in TOKENS)
+    model, provider = schema.column("sessions", "model", "s"), schema.column("sessions", "billing_provider", "s")
+    calls = _number(schema.column("sessions", "api_call_count", "s"))
+    return (
+        f"s.id AS session_id, {model} AS model, {provider} AS provider, '' AS task, {calls} AS calls, {tokens},"
+        f" {_costs(schema, 'sessions', 's')}, {at} AS at, NULL AS day, {_facts(schema)}"
+    )
+
+
+def _used_columns(schema: Schema) -> str:
+    """A usage row as a piece of usage."""
+    table = "session_model_usage"
+    seen, started = _sane(schema.column(table, "last_seen", "u")), _sane(schema.column("sessions", "started_at", "s"))
+    tokens = ", ".join(f"{_number(schema.column(table, name, 'u'))} AS {name}" for name in TOKENS)
+    model, provider = schema.column(table, "model", "u"), schema.column(table, "billing_provider", "u")
+    task = f"ifnull({schema.column(table, 'task', 'u')}, '')"
+    calls = _number(schema.column(table, "api_call_count", "u"))
+    return (
+        f"s.id AS session_id, {model} AS model, {provider} AS provider, {task} AS task, {calls} AS calls, {tokens},"
+        f" {_costs(schema, table, 'u')}, coalesce({seen}, {started}) AS at, NULL AS day, {_facts(schema)}"
+    )
+
+
+def _daily(schema: Schema) -> str:
+    """Rows of ``session_daily_usage``, which have the local day but no model: that of the session."""
+    table = "session_daily_usage"
+    tokens = ", ".join(f"{_number(schema.column(table, name, 'd'))} AS {name}" for name in TOKENS)
+    model, provider = schema.column("sessions", "model", "s"), schema.column("sessions", "billing_provider", "s")
+    calls = _number(schema.column(table, "api_call_count", "d"))
+    started = _sane(schema.column("sessions", "started_at", "s"))
+    at = f"coalesce(CAST(strftime('%s', d.day || ' 12:00') AS REAL), {started})"
+    return (
+        f" UNION ALL SELECT s.id, {model}, {provider}, '', {calls}, {tokens}, {_costs(schema, table, 'd')}, {at},"
+        f" substr(d.day, 1, 10), {_facts(schema)} FROM {table} d JOIN sessions s ON s.id = d.session_id"
+    )
+
+
+def _costs(schema: Schema, table: str, alias: str) -> str:
+    estimated, actual = (
+        _money(schema.column(table, name, alias)) for name in ("estimated_cost_usd", "actual_cost_usd")
+    )
+    return f"{estimated} AS estimated, {actual} AS actual, {schema.column(table, 'cost_status', alias)} AS status"
+
+
+def _day_expression(connection: ReadConnection, schema: Schema, zone: tzinfo) -> str:
+    """Days since 1970 in a time zone, as an expression over ``at``; its changes of offset are spelled out."""
+    row = connection.one(f"SELECT min(at), max(at) FROM ({_spent(schema, False)})")
+    if row is None or row[0] is None:
+        return "NULL"
+    offsets = list(_offsets(row[0], row[1], zone))
+    cases = "".join(f" WHEN at < {until:.0f} THEN {seconds}" for until, seconds in offsets[:-1])
+    shift = f"CASE{cases} ELSE {offsets[-1][1]} END" if cases else str(offsets[-1][1])
+    return f"CAST(floor((at + ({shift})) / {DAY_S}.0) AS INTEGER)"
+
+
+def _offsets(first: float, last: float, zone: tzinfo) -> Iterator[tuple[float, int]]:
+    """The offsets of a zone in seconds, each with the time it ends; the last one never does."""
+
+    def offset(at: float) -> int:
+        return int((datetime.fromtimestamp(at, zone).utcoffset() or timedelta()).total_seconds())
+
+    at = first
+    now = offset(at)
+    while at < last:
+        later = min(at + DAY_S, last + DAY_S)
+        if offset(later) != now:
+            before, after = at, later
+            while after - before > 1:
+                middle = (before + after) // 2
+                before, after = (middle, after) if offset(middle) == now else (before, middle)
+            yield float(int(after)), now
+            now = offset(later)
+        at = later
+    yield float("inf"), now
