@@ -92,7 +92,9 @@ class HermesTui(App[None]):
         from hermes_tui.library.sources import open_library
 
         library = open_library(self._options, self._environ)
-        if self._follow:
+        logs = any(store.ref.agent != "hermes" for store in library.stores)
+        if self._follow and logs and library.locations.mirror.exists():
+            # Imported only where there is a mirror to ask: 80 ms before the first list.
             from hermes_tui.library.mirroring import with_mirror
 
             library = with_mirror(library)

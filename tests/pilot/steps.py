@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC
 from typing import Any
 
 from textual.message import Message
 from textual.pilot import Pilot
+from textual.worker import WorkerCancelled
 
 from hermes_tui.library.sources import Library, SourceOptions
 from hermes_tui.tui.app import HermesTui
@@ -27,7 +28,9 @@ class User:
     async def settle(self) -> None:
         """Until nothing is under way; two rounds, for an answer may ask for more."""
         for _ in range(3):
-            await self.app.workers.wait_for_complete()
+            # A newer question cancels the older one; that is no reason to stop waiting.
+            with suppress(WorkerCancelled):
+                await self.app.workers.wait_for_complete()
             await self.pilot.pause()
 
     async def press(self, *keys: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final, cast
+from typing import ClassVar, Final, cast
 
 from textual import on, work
 from textual.binding import BindingType
@@ -26,30 +26,30 @@ from hermes_tui.tui.cells import width_of
 from hermes_tui.tui.commands import bindings_for
 from hermes_tui.tui.desk import Desk
 from hermes_tui.tui.inks import Line, Run, spread
-from hermes_tui.tui.messages import LibraryOpened, ListShown, MirrorMoved, ShowPlace, ShowTranscript, StoresChanged
-from hermes_tui.tui.screens.place import Place
+from hermes_tui.tui.messages import LibraryOpened, ListShown, MirrorMoved, ShowPlace, ShowTranscript
+from hermes_tui.tui.screens.session_changes import ChangingList
 from hermes_tui.tui.stylesheets import sheet
 from hermes_tui.tui.views.facets import ORDERS, Facets, left_out_text, origins_text, summary
 from hermes_tui.tui.views.session_columns import heading
 from hermes_tui.tui.views.session_preview import Preview, preview_lines, read_preview
 from hermes_tui.tui.widgets.filter_line import FilterLine
 from hermes_tui.tui.widgets.lines import StillLines
-from hermes_tui.tui.widgets.session_list import PAGE, SessionList, key_of
+from hermes_tui.tui.widgets.session_list import PAGE, SessionList, found_at, key_of
 from hermes_tui.tui.widgets.virtual_list import VirtualList
-
-if TYPE_CHECKING:
-    from hermes_tui.library.cleanup import ChangeResult
-    from hermes_tui.stores.protocol import ChangeVerb
 
 LOOK_EVERY: Final = 1.0
 """Seconds between looks at the stamps of the stores: new rows appear within two seconds."""
 AGE_EVERY: Final = 30.0
 """Seconds between redrawings of the ages."""
+FIRST: Final = 300
+"""Rows asked for before all: the first screen does not wait for the ids of 70,000 conversations."""
+WHOLE_EVERY: Final = 15.0
+"""Seconds between two readings of all ids while a store changes; the newest rows are read each time."""
 SETTLE: Final = 0.12
 """Seconds after the last key before the list is filtered or a preview read."""
 
 
-class SessionsScreen(Place):
+class SessionsScreen(ChangingList):
     """What is there?"""
 
     PLACE = "sessions"
@@ -64,6 +64,12 @@ class SessionsScreen(Place):
         facets: Facets
         listing: CatalogListing
         stamps: tuple[object, ...]
+        whole: bool
+        """Whether every id is in it."""
+
+    @dataclass
+    class StampsMoved(Message):
+        """A store is not what it was."""
 
     @dataclass
     class PageRead(Message):
@@ -81,8 +87,10 @@ class SessionsScreen(Place):
 
     def __init__(self, desk: Desk) -> None:
         super().__init__(desk)
-        self.facets = Facets()
         self._listing: CatalogListing | None = None
+        self._listed_facets: Facets | None = None
+        self._whole_later: Timer | None = None
+        """Reads every id some time after a change."""
         self._number = 0
         """Counts listings, so that a late page of an older one is not shown."""
         self._stamps: tuple[object, ...] | None = None
@@ -103,11 +111,6 @@ class SessionsScreen(Place):
         yield StillLines(id="heading")
         yield SessionList(self.desk)
         yield StillLines(id="preview")
-
-    @property
-    def rows(self) -> SessionList:
-        """The list."""
-        return self.query_one(SessionList)
 
     def on_mount(self) -> None:
         self.rows.say(("Looking for conversations.", "muted"))
@@ -165,15 +168,23 @@ class SessionsScreen(Place):
         return library if stores == library.stores else dataclasses.replace(library, stores=stores)
 
     @work(thread=True, exclusive=True, group="list", exit_on_error=False, description="Reading the list")
-    def load_list(self) -> None:
-        """Ask every store for its ids."""
+    def load_list(self, whole: bool = True) -> None:
+        """Ask every store for its newest ids, then for all of them."""
         library, facets = self.desk.library, self.facets
         if library is None:
             return
         stamps = tuple(store.stamp() for store in library.stores)
-        found = catalog.listing(self.narrowed(library), facets.query())
-        if not get_current_worker().is_cancelled:
-            self.post_message(self.Listed(facets, found, stamps))
+        narrowed = self.narrowed(library)
+        found = catalog.listing(narrowed, facets.query(), FIRST)
+        worker = get_current_worker()
+        if worker.is_cancelled:
+            return
+        complete = found.total <= len(found.entries)
+        self.post_message(self.Listed(facets, found, stamps, complete))
+        if whole and not complete:
+            found = catalog.listing(narrowed, facets.query())
+            if not worker.is_cancelled:
+                self.post_message(self.Listed(facets, found, stamps, True))
 
     @on(Listed)
     def _listed(self, event: Listed) -> None:
@@ -181,16 +192,22 @@ class SessionsScreen(Place):
             return
         rows = self.rows
         keep = key_of(rows.entry) if rows.entry is not None else None
-        self._listing, self._stamps = event.listing, event.stamps
+        first = self._listing is None
+        entries = event.listing.entries
+        if not event.whole and self._listed_facets == event.facets:
+            # The newest rows stand before what was known; all ids are read now and then.
+            newest = {key_of(entry) for entry in entries}
+            entries = (*entries, *(entry for entry in rows.entries if key_of(entry) not in newest))
+        self._listing, self._stamps, self._listed_facets = event.listing, event.stamps, event.facets
         self._number += 1
         self._say_none()
-        rows.show_entries(event.listing.entries, keep=keep)
-        if not event.listing.entries:
+        rows.show_entries(entries, keep=keep)
+        if not entries:
             self._show_preview()
-        if self._number == 1:
+        if first:
             self.app.post_message(ListShown())
         self._show_facets()
-        self._show_status()
+        self.show_status()
 
     def _say_none(self) -> None:
         assert self._listing is not None
@@ -247,10 +264,20 @@ class SessionsScreen(Place):
     def _read_stamps(self, library: Library) -> None:
         stamps = tuple(store.stamp() for store in library.stores)
         if stamps != self._stamps and not get_current_worker().is_cancelled:
-            self.post_message(StoresChanged())
+            self.post_message(self.StampsMoved())
+
+    @on(StampsMoved)
+    def _stamps_moved(self) -> None:
+        """Read the newest rows again, and all of them now and then; the cursor stays where it is."""
+        if self._whole_later is None:
+            self._whole_later = self.set_timer(WHOLE_EVERY, self._load_whole)
+        self.load_list(whole=False)
+
+    def _load_whole(self) -> None:
+        self._whole_later = None
+        self.load_list()
 
     def stores_changed(self) -> None:
-        """Read the list again; the cursor stays where it is."""
         self.load_list()
 
     def on_screen_resume(self) -> None:
@@ -359,9 +386,9 @@ class SessionsScreen(Place):
             self._mirror = f"mirror {progress.share * 100:.0f} % built, {todo:,} files to go"
         else:
             self._mirror = ""
-        self._show_status()
+        self.show_status()
 
-    def _show_status(self) -> None:
+    def show_status(self) -> None:
         if self._listing is None:
             return
         picked = len(self.rows.picked)
@@ -409,14 +436,14 @@ class SessionsScreen(Place):
 
     def action_pick(self) -> None:
         self.rows.toggle_picked()
-        self._show_status()
+        self.show_status()
 
     def action_pick_all(self) -> None:
         rows = self.rows
         everything = {key_of(entry) for entry in rows.entries}
         rows.picked = set() if rows.picked == everything else everything
         rows.refresh()
-        self._show_status()
+        self.show_status()
 
     def action_reload(self) -> None:
         self.load_list()
@@ -445,72 +472,6 @@ class SessionsScreen(Place):
     def _narrowed_by_hand(self, facets: Facets | None) -> None:
         if facets is not None and facets != self.facets:
             self.narrow(facets)
-
-    # What changes something, or leaves the program.
-
-    def chosen(self) -> list[Found]:
-        """The selected conversations, else the one under the cursor."""
-        rows = self.rows
-        if rows.picked:
-            return [found_at(entry) for entry in rows.entries if key_of(entry) in rows.picked]
-        return [found_at(rows.entry)] if rows.entry is not None else []
-
-    def action_resume(self) -> None:
-        from hermes_tui.tui.dialogs.resume import ResumeDialog
-
-        if (entry := self.rows.entry) is not None:
-            self.app.push_screen(ResumeDialog(found_at(entry)))
-
-    def action_export(self) -> None:
-        from hermes_tui.tui.dialogs.export import ExportDialog
-
-        if founds := self.chosen():
-            self.app.push_screen(ExportDialog(founds))
-
-    def _change(self, verb: ChangeVerb) -> None:
-        from hermes_tui.tui.dialogs.change import ChangeDialog
-
-        if founds := self.chosen():
-            self.app.push_screen(ChangeDialog(self.desk, verb, founds), self._changed)
-
-    def _changed(self, result: ChangeResult | None) -> None:
-        """What was done is no longer selected."""
-        if result is not None and result.done:
-            done = set(result.done)
-            self.rows.picked = {key for key in self.rows.picked if key[1] not in done}
-            self._show_status()
-
-    def action_rename(self) -> None:
-        from hermes_tui.tui.dialogs.change import RenameDialog
-
-        if (entry := self.rows.entry) is not None:
-            row = self.rows.row(self.rows.cursor)
-            title = clean_line(row.title) if row is not None and row.title else ""
-            self.app.push_screen(RenameDialog(self.desk, found_at(entry), title))
-
-    def action_archive(self) -> None:
-        rows = self.rows
-        here = rows.row(rows.cursor)
-        self._change("unarchive" if here is not None and here.archived else "archive")
-
-    def action_end(self) -> None:
-        self._change("end")
-
-    def action_clear(self) -> None:
-        self._change("clear")
-
-    def action_delete(self) -> None:
-        self._change("delete")
-
-    def action_prune(self) -> None:
-        from hermes_tui.tui.dialogs.prune import PruneDialog
-
-        self.app.push_screen(PruneDialog(self.desk, self.facets.query()), self._changed)
-
-    def action_restore(self) -> None:
-        from hermes_tui.tui.dialogs.restore import RestoreDialog
-
-        self.app.push_screen(RestoreDialog(self.desk))
 
     def action_demo(self) -> None:
         library = self.desk.library
@@ -542,17 +503,12 @@ class SessionsScreen(Place):
         elif self.rows.picked:
             self.rows.picked = set()
             self.rows.refresh()
-            self._show_status()
+            self.show_status()
         elif self.facets.narrowed:
             self.narrow(Facets(order=self.facets.order, archived=self.facets.archived, delegated=self.facets.delegated))
         else:
             return False
         return True
-
-
-def found_at(entry: CatalogEntry) -> Found:
-    """The conversation of an entry."""
-    return Found(entry.store, entry.id, entry.prices)
 
 
 def _picked_bar(picked: int) -> tuple[Run, ...]:

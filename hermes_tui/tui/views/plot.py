@@ -44,7 +44,9 @@ def plot_lines(curve: Curve, width: int, height: int, glyphs: Glyphs) -> list[Li
 class _Column:
     value: float | None
     mark: bool | None
-    """A bad drop, an expected one, or none."""
+    """A bad drop, an expected one, or none: the sign on the axis."""
+    bad: bool = False
+    """Whether the value is that of a bad drop."""
 
 
 def _columns(curve: Curve, inner: int) -> list[_Column]:
@@ -60,9 +62,10 @@ def _columns(curve: Curve, inner: int) -> list[_Column]:
         known = [value for value in curve.values[first:last] if value is not None]
         here = [marks[index] for index in range(first, last) if index in marks]
         value = None if not known else min(known) if any(here) else sum(known) / len(known)
-        # A value that fills several columns is marked at its first one only.
+        # A value that fills several columns is marked at its first one only; few values stand as bars, parted.
         begins = count > inner or column == 0 or (column - 1) * count // inner != first
-        out.append(_Column(value, any(here) if here and begins else None))
+        parted = count * 3 <= inner and (column + 1) * count // inner != first
+        out.append(_Column(None if parted else value, any(here) if here and begins else None, any(here)))
     return out + [_Column(None, None)] * (inner - len(out))
 
 
@@ -76,7 +79,7 @@ def _row(columns: Sequence[_Column], row: int, rows: int, glyphs: Glyphs) -> Lin
     for column in columns:
         filled = 0 if column.value is None else round(min(1.0, max(0.0, column.value)) * rows * steps)
         level = min(steps, filled - (rows - 1 - row) * steps)
-        ink = "bad" if column.mark else "curve"
+        ink = "bad" if column.bad else "curve"
         signs.append((glyphs.rising[level - 1] if level > 0 else " ", ink))
     return (*runs, *_joined(signs))
 

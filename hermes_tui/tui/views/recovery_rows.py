@@ -89,9 +89,10 @@ def pair_line(pair: Pair, peek: CleanText | None, shown: Shown, width: int, glyp
     if shown == "recovery":
         return clip((edge, *_recovered(pair)), width, glyphs.ellipsis)
     half = (width - 1) // 2
-    left = clip((edge, *_record(pair, peek)), half, glyphs.ellipsis)
-    if pair.head is not None and pair.message is None:
-        left = (*clip(left, max(0, half - LABEL - 1), glyphs.ellipsis), (fit("dropped", LABEL, "right") + " ", "warn"))
+    dropped = pair.head is not None and pair.message is None
+    label: tuple[Run, ...] = ((fit("dropped", LABEL, "right") + " ", "warn"),) if dropped else ()
+    room = max(0, half - (LABEL + 1 if dropped else 0))
+    left = (*clip((edge, *_record(pair, peek)), room, glyphs.ellipsis), *label)
     right = clip(_recovered(pair), width - half - 1, glyphs.ellipsis)
     return (*left, (glyphs.column, "rule"), *right)
 

@@ -10,6 +10,7 @@ from typing import Final
 from textual.message import Message
 
 from hermes_tui.library.catalog import CatalogEntry
+from hermes_tui.library.sources import Found
 from hermes_tui.model import SessionId, SessionRow
 from hermes_tui.tui.desk import Desk
 from hermes_tui.tui.heights import EvenHeights
@@ -27,6 +28,11 @@ Key = tuple[str, SessionId]
 def key_of(entry: CatalogEntry) -> Key:
     """What stays the same when the list is read again."""
     return entry.store.ref.name, entry.id
+
+
+def found_at(entry: CatalogEntry) -> Found:
+    """The conversation of an entry."""
+    return Found(entry.store, entry.id, entry.prices)
 
 
 class SessionList(VirtualList):

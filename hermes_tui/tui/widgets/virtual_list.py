@@ -135,7 +135,8 @@ class VirtualList(Inked, ScrollView, can_focus=True):
     def _cursor_strip(self, drawn: Line, width: int, base: Style) -> Strip:
         ink = "cursor" if self.has_focus else "blurred"
         if self.flat and self.has_focus:
-            return self.paint_flat(drawn, width, base + Style(reverse=True))
+            # The whole row is reversed: its mark would be a hole in it.
+            return self.paint_flat(((" ", ""), *_without_edge(drawn)), width, base + Style(reverse=True))
         return self.paint(drawn, width, base + self.ink(ink))
 
     def _notice_line(self, y: int, width: int, base: Style) -> Strip:
@@ -255,3 +256,8 @@ class VirtualList(Inked, ScrollView, can_focus=True):
     def _draw_cursor_again(self) -> None:
         if self.cursor < self.heights.count:
             self.refresh_item(self.cursor)
+
+
+def _without_edge(line: Line) -> Line:
+    """A row without its first cell, where the mark of the cursor stands."""
+    return ((line[0][0][1:], line[0][1]), *line[1:]) if line else line

@@ -1,0 +1,98 @@
+"""What can be done with conversations of the list: resume, export, and every change, each by its dialog."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hermes_tui.library.sources import Found
+from hermes_tui.text import clean_line
+from hermes_tui.tui.desk import Desk
+from hermes_tui.tui.screens.place import Place
+from hermes_tui.tui.views.facets import Facets
+from hermes_tui.tui.widgets.session_list import SessionList, found_at, key_of
+
+if TYPE_CHECKING:
+    from hermes_tui.library.cleanup import ChangeResult
+    from hermes_tui.stores.protocol import ChangeVerb
+
+
+class ChangingList(Place):
+    """A screen with the list of conversations, by the dialogs it opens."""
+
+    def __init__(self, desk: Desk) -> None:
+        super().__init__(desk)
+        self.facets = Facets()
+        """What the list is narrowed to."""
+
+    @property
+    def rows(self) -> SessionList:
+        """The list."""
+        return self.query_one(SessionList)
+
+    def show_status(self) -> None:
+        """Write the status line anew."""
+        raise NotImplementedError
+
+    def chosen(self) -> list[Found]:
+        """The selected conversations, else the one under the cursor."""
+        rows = self.rows
+        if rows.picked:
+            return [found_at(entry) for entry in rows.entries if key_of(entry) in rows.picked]
+        return [found_at(rows.entry)] if rows.entry is not None else []
+
+    def action_resume(self) -> None:
+        from hermes_tui.tui.dialogs.resume import ResumeDialog
+
+        if (entry := self.rows.entry) is not None:
+            self.app.push_screen(ResumeDialog(found_at(entry)))
+
+    def action_export(self) -> None:
+        from hermes_tui.tui.dialogs.export import ExportDialog
+
+        if founds := self.chosen():
+            self.app.push_screen(ExportDialog(founds))
+
+    def _change(self, verb: ChangeVerb) -> None:
+        from hermes_tui.tui.dialogs.change import ChangeDialog
+
+        if founds := self.chosen():
+            self.app.push_screen(ChangeDialog(self.desk, verb, founds), self._changed)
+
+    def _changed(self, result: ChangeResult | None) -> None:
+        """What was done is no longer selected."""
+        if result is not None and result.done:
+            done = set(result.done)
+            self.rows.picked = {key for key in self.rows.picked if key[1] not in done}
+            self.show_status()
+
+    def action_rename(self) -> None:
+        from hermes_tui.tui.dialogs.change import RenameDialog
+
+        if (entry := self.rows.entry) is not None:
+            row = self.rows.row(self.rows.cursor)
+            title = clean_line(row.title) if row is not None and row.title else ""
+            self.app.push_screen(RenameDialog(self.desk, found_at(entry), title))
+
+    def action_archive(self) -> None:
+        rows = self.rows
+        here = rows.row(rows.cursor)
+        self._change("unarchive" if here is not None and here.archived else "archive")
+
+    def action_end(self) -> None:
+        self._change("end")
+
+    def action_clear(self) -> None:
+        self._change("clear")
+
+    def action_delete(self) -> None:
+        self._change("delete")
+
+    def action_prune(self) -> None:
+        from hermes_tui.tui.dialogs.prune import PruneDialog
+
+        self.app.push_screen(PruneDialog(self.desk, self.facets.query()), self._changed)
+
+    def action_restore(self) -> None:
+        from hermes_tui.tui.dialogs.restore import RestoreDialog
+
+        self.app.push_screen(RestoreDialog(self.desk))
