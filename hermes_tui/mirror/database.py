@@ -6,6 +6,7 @@ one connection a thread; only the retrying writer opens it for writing (design.m
 
 from __future__ import annotations
 
+import hashlib
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -18,9 +19,6 @@ import apsw
 from hermes_tui.locations import FILE_MODE, private_folder
 from hermes_tui.mirror.codec import SHAPE
 from hermes_tui.storage.writing import RetryingWriter
-
-FORMAT: Final = f"1-{SHAPE}"
-"""Another format is thrown away: building it again costs seconds, a migration costs bugs."""
 
 MirrorState = Literal["ready", "missing", "corrupt", "locked", "other-format"]
 
@@ -51,6 +49,9 @@ _DDL: Final = (
         pinned INTEGER NOT NULL, tags TEXT NOT NULL, note TEXT,
         PRIMARY KEY (agent, store, session)) WITHOUT ROWID""",
 )
+
+FORMAT: Final = hashlib.sha256("\n".join((SHAPE, *_DDL)).encode()).hexdigest()[:16]
+"""Names tables and field order. Another format is thrown away: building it again costs seconds, a migration bugs."""
 
 
 class MirrorDatabase:
