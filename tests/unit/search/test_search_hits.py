@@ -336,3 +336,27 @@ def test_logs_are_searched_where_the_database_cannot_be_read(cli: Cli, contract:
     assert answer.code == 3
     assert {hit["session_id"] for hit in document["hits"]} >= {"20250101_090000_legacy"}
     assert "cannot be read" in document["incomplete"]
+
+
+def test_a_cancelled_search_ends_without_an_error(tmp_path: Path) -> None:
+    from hermes_tui.library.search import SearchRequest, search
+    from hermes_tui.library.sources import SourceOptions, open_library
+
+    store = make_store(tmp_path / "state.db", "none", [Row(f"halyard {number}") for number in range(200)])
+    library = open_library(SourceOptions(paths=(str(store),)))
+    run = search(library, SearchRequest("halyard", limit=None))
+    seen = 0
+    for _ in run:
+        seen += 1
+        run.cancel()
+    assert run.cancelled
+    assert 0 < seen <= 200
+    after = search(library, SearchRequest("halyard", limit=None))
+    assert len(list(after)) == 200
+
+
+def test_searching_leaves_nothing_behind(cli: Cli, contract: Contract, sample: Sample) -> None:
+    home = sample("hermes/home")
+    before = sorted((path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in home.rglob("*"))
+    found(cli, contract, home, "내부 OR docker", "--all")
+    assert sorted((path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in home.rglob("*")) == before
