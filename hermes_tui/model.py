@@ -261,6 +261,8 @@ class ListEntry:
     """The tip's id; with ``ListQuery.sessions`` the session's."""
     order: float
     """The value it is ordered by; larger comes first. Unknown is ``-inf``."""
+    parts: tuple[SessionId, ...] = ()
+    """Its sessions where it has several; by cost only, for the library adds up what each cost."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,18 +5,15 @@ from __future__ import annotations
 import heapq
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC
 from itertools import islice
-from typing import Final
 
 from hermes_tui.library.prices import DEFAULT_PRICES, PriceTable
 from hermes_tui.library.sources import Found, Library, StoreFailure
-from hermes_tui.model import ListQuery, SessionId, SessionRow, StoreStatus
+from hermes_tui.model import Listing, ListQuery, SessionId, SessionRow, Spend, StoreStatus
 from hermes_tui.stores.protocol import Store
-
-BATCH: Final = 200
-"""Rows read from a store at once where all are needed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +48,13 @@ def listing(library: Library, query: ListQuery, limit: int | None = None) -> Cat
     for _, answer in answers:
         left_out.update(answer.left_out)
     merged = [
-        [(entry.order, CatalogEntry(store, entry.id, library.prices)) for entry in answer.entries]
+        _by_cost(library, store, answer)
+        if by_cost
+        else [(entry.order, CatalogEntry(store, entry.id, library.prices)) for entry in answer.entries]
         for store, answer in answers
     ]
     # Stable: rows of equal order keep the order of their store, stores the order they were found in.
-    ordered: Iterable[tuple[float, CatalogEntry]] = heapq.merge(*merged, key=lambda pair: -pair[0])
-    if by_cost:
-        ordered = sorted(_costs([entry for stream in merged for _, entry in stream]), key=lambda pair: -pair[0])
+    ordered = heapq.merge(*merged, key=lambda pair: -pair[0])
     return CatalogListing(
         entries=tuple(entry for _, entry in islice(ordered, limit)),
         total=sum(answer.total for _, answer in answers),
@@ -67,14 +64,16 @@ def listing(library: Library, query: ListQuery, limit: int | None = None) -> Cat
     )
 
 
-def _costs(entries: Sequence[CatalogEntry]) -> Iterator[tuple[float, CatalogEntry]]:
-    """What each row costs; stores know no prices, so this order needs every row."""
-    for start in range(0, len(entries), BATCH):
-        batch = entries[start : start + BATCH]
-        costs = {(row.store.name, row.id): row.cost.usd for row in rows(batch)}
-        for entry in batch:
-            usd = costs.get((entry.store.ref.name, entry.id))
-            yield (-math.inf if usd is None else usd), entry
+def _by_cost(library: Library, store: Store, answer: Listing) -> list[tuple[float, CatalogEntry]]:
+    """The rows of a store by what they cost, the dearest first, unknown ones last; stores know no prices."""
+    spends: dict[str, list[Spend]] = {}
+    for part in store.usage("session", None, None, UTC).sums:
+        spends.setdefault(part.key or "", []).append(part.spend)
+    priced_entries: list[tuple[float, CatalogEntry]] = []
+    for entry in answer.entries:
+        usd = library.prices.cost(one for id_ in entry.parts or (entry.id,) for one in spends.get(id_, ())).usd
+        priced_entries.append((-math.inf if usd is None else usd, CatalogEntry(store, entry.id, library.prices)))
+    return sorted(priced_entries, key=lambda pair: -pair[0])
 
 
 def statuses(library: Library) -> tuple[StoreStatus, ...]:

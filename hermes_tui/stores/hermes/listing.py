@@ -72,7 +72,12 @@ def read_listing(connection: ReadConnection, schema: Schema, query: ListQuery, l
         matching = _with_text(connection, schema, matching, query.text, facts)
     order = _order(query, facts)
     ordered = sorted(((order(one), one.tip.id) for one in matching), reverse=True)
-    entries = tuple(ListEntry(SessionId(identity), value) for value, identity in ordered[:limit])
+    parts: dict[str, tuple[SessionId, ...]] = {}
+    if query.order == "cost":
+        parts = {one.tip.id: tuple(SessionId(part.id) for part in one.parts) for one in matching if len(one.parts) > 1}
+    entries = tuple(
+        ListEntry(SessionId(identity), value, parts.get(identity, ())) for value, identity in ordered[:limit]
+    )
     return Listing(entries, len(ordered), dict(reasons))
 
 

@@ -288,3 +288,11 @@ def test_reading_leaves_the_home_as_it_was(cli: Cli, home: Path) -> None:
     ):  # fmt: skip
         assert cli(*argv, "--json", store=home).code == 0, argv
     assert state() == before
+
+
+@pytest.mark.parametrize("options", [(), ("--sessions",), ("--archived", "--children")])
+def test_the_order_by_cost_is_that_of_the_printed_costs(cli: Cli, home: Path, options: tuple[str, ...]) -> None:
+    rows = cli("list", "--json", "--all", "--order", "cost", *options, store=home).json["sessions"]
+    costs = [-1.0 if row["cost_usd"] is None else round(row["cost_usd"], 9) for row in rows]
+    assert costs == sorted(costs, reverse=True)
+    assert costs[0] > 0.2
