@@ -62,7 +62,10 @@ class CodexFold:
         self._at: float | None = None
         self._first_at: float | None = None
         if state is not None:
-            self._restore(orjson.loads(state))
+            try:
+                self._restore(orjson.loads(state))
+            except MALFORMED as error:
+                raise ValueError("the state was put away by another version") from error
 
     def wants(self, line: bytes) -> bool:
         """Every line, for each that cannot be read is a problem; none of a document, which is read whole."""

@@ -17,7 +17,7 @@ from hermes_tui.stores.codex.entries import TURN_ENDS, TURN_STARTS
 from hermes_tui.stores.codex.live import turn_count
 from hermes_tui.stores.codex.oldest import first_values, is_oldest, read_document
 from hermes_tui.stores.codex.reader import COMPACTED, is_giant, whole_value
-from hermes_tui.stores.codex.rollout import Line, line_of, mapping, string
+from hermes_tui.stores.codex.rollout import SETTINGS_TYPES, Line, line_of, mapping, string
 from hermes_tui.stores.codex.spans import Span
 from hermes_tui.stores.codex.transcript import span_tag
 from hermes_tui.text import RawText
@@ -26,6 +26,12 @@ ABORTED: Final = "aborted"
 """The output the program gives a call whose own is missing (section 9, step 6)."""
 _OUTPUTS: Final = frozenset(items.OUTPUT_OF.values())
 _LEFT_OUT_ROLES: Final = frozenset({"system"})
+_KNOWN_TYPES: Final = SETTINGS_TYPES | {
+    "response_item", "event_msg", "compacted", "inter_agent_communication", "inter_agent_communication_metadata",
+    "retained_context", "realtime_item", "security_risk_score", "agent_response_observation", "tool_manifest",
+    "rollout_reference",
+}  # fmt: skip
+"""Types of lines the program knows (facts/codex.md section 2)."""
 _NOT_SENT: Final = frozenset({"ghost_snapshot"})
 
 
@@ -176,7 +182,7 @@ def backward(spans: Sequence[Span], ends: Mapping[str, int], ignored: list[Ignor
         for record in _records_backward(span, ends.get(span.path)):
             if is_giant(record):
                 record = record._replace(value=whole_value(span.path, record))
-            if record.value is None and not is_oldest(span.path):
+            if _is_lost(record, span.path):
                 reason = record.problem or "null in place of a record"
                 ignored.append(IgnoredRecord(span.path, record.line or None, reason))
                 continue
@@ -185,8 +191,18 @@ def backward(spans: Sequence[Span], ends: Mapping[str, int], ignored: list[Ignor
                 line = line_of(values[part])
                 if line is None:
                     ignored.append(IgnoredRecord(span.path, record.line or None, "not a JSON object"))
+                elif line.type not in _KNOWN_TYPES:
+                    reason = f"an unknown record of type {line.type!r}"
+                    ignored.append(IgnoredRecord(span.path, record.line or None, reason))
                 else:
                     yield _Met(line, record, span, part)
+
+
+def _is_lost(record: Record, path: str) -> bool:
+    """Whether the program drops a line: what is no JSON, and what is no UTF-8 (facts/codex.md section 7)."""
+    if is_oldest(path):
+        return False
+    return record.value is None or (record.problem is not None and record.length <= len(record.raw))
 
 
 def _records_backward(span: Span, cut: int | None) -> Iterator[Record]:

@@ -33,8 +33,8 @@ from hermes_tui.stores.codex.index_texts import CodexTexts
 from hermes_tui.stores.codex.oldest import is_oldest
 from hermes_tui.stores.codex.peek import forked_from, peek
 from hermes_tui.stores.codex.rollout import read_name, source_word
-from hermes_tui.stores.codex.spans import ThreadFiles, first_meta
-from hermes_tui.stores.codex.transcript import CodexTranscript
+from hermes_tui.stores.codex.spans import Span, ThreadFiles, first_meta
+from hermes_tui.stores.codex.transcript import PULSE_EVERY, CodexTranscript, span_records
 from hermes_tui.stores.conversation import RUNNING_SECONDS
 from hermes_tui.stores.log_source import LogFile, LogSummary
 from hermes_tui.stores.log_texts import LogTexts
@@ -85,6 +85,7 @@ class CodexStore(LogStore):
         self._codex_lock = threading.Lock()
         self._picture = Picture()
         self._forks: dict[LogFile, SessionId | None] = {}
+        self._locks: tuple[float, frozenset[str]] = (-1.0, frozenset())
 
     # ------------------------------------------------------------------------------------------ what lies there
 
@@ -341,14 +342,40 @@ class CodexStore(LogStore):
             row = replace(row, resumable=False, problems=row.problems + len(files.problems))
         if row.parts == 1:
             return row
-        counts = CodexTranscript(row.id, spans, pulse=self.pulse()).live_counts()
-        return replace(row, message_count=sum(counts.values()), tool_call_count=counts.get("tool-call", 0))
+        try:
+            whole = self._across(spans)
+        except OSError:
+            return row  # a file cannot be read any more: its own summary counts that as a problem
+        return replace(row, message_count=whole.message_count, tool_call_count=whole.tool_call_count)
+
+    def _across(self, spans: Sequence[Span]) -> SessionRow:
+        """The own, living stretches of a thread folded as if they were one file."""
+        own = [span for span in spans if not span.inherited and not span.rewound]
+        logs = {log.path: log for log in self.index().logs}
+        fold = CodexFold(self.ref, logs[own[0].path], precise=True)
+        pulse = self.pulse()
+        for span in own:
+            for number, record in enumerate(span_records(span)):
+                if number % PULSE_EVERY == 0:
+                    pulse()
+                fold.feed_safely(record)
+        return fold.summary().row
 
     def running(self, row: SessionRow, now: float) -> bool:
         """A writer lock that a process holds, or a turn without an end and active within five minutes."""
-        if row.id in held_locks(self.ref.path):
+        if row.id in self._held(now):
             return True
         return row.running and row.last_active_at is not None and abs(now - row.last_active_at) < RUNNING_SECONDS
+
+    def _held(self, now: float) -> frozenset[str]:
+        """Threads whose writer lock is held; asked at most once a second, for many rows ask."""
+        with self._codex_lock:
+            asked, held = self._locks
+        if not 0 <= now - asked < 1.0:
+            held = held_locks(self.ref.path)
+            with self._codex_lock:
+                self._locks = (now, held)
+        return held
 
     def _now(self) -> Picture:
         with self._codex_lock:

@@ -8,11 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from hermes_tui.model import (
-    COUNTED_KINDS,
     Compaction,
     Message,
     MessageHead,
-    MessageKind,
     MessageState,
     Problem,
     SessionId,
@@ -212,15 +210,6 @@ class CodexTranscript:
             offset=entry.offset,
             length=entry.length,
         )
-
-    def live_counts(self) -> dict[MessageKind, int]:
-        """How many entries of each counted kind are live."""
-        found: dict[MessageKind, int] = {}
-        for batch in self.heads():
-            for head in batch:
-                if head.state == "live" and head.kind in COUNTED_KINDS:
-                    found[head.kind] = found.get(head.kind, 0) + 1
-        return found
 
     # --------------------------------------------------------------------------------------------------- tail
 

@@ -119,7 +119,10 @@ def test_bad_utf8_is_replaced_and_told(tmp_path: Path, mode: str) -> None:
     store = open_home(tmp_path)
     assert ("reply", "caf\ufffd") in texts(store)
     assert [place for place, _ in reasons(store)] == [18]
-    # The program refuses the whole of a legacy file for it.
+    # The program loses the line on a resume, and refuses the whole of a legacy file for it.
+    recovery = store.recovery(SessionId(THREAD))
+    assert recovery.messages[-1].text == "second answer"
+    assert [ignored.line for ignored in recovery.ignored] == [18]
     assert row_of(store).resumable is (mode == "paginated")
 
 
@@ -185,6 +188,7 @@ def test_unknown_types_are_shown(tmp_path: Path) -> None:
     write(tmp_path, [*TWO_TURNS, *odd])
     store = open_home(tmp_path)
     assert [message.head.line for message in shown(store) if message.head.kind == "unknown"] == [18, 19, 20]
+    assert [ignored.line for ignored in store.recovery(SessionId(THREAD)).ignored] == [18, 20]
     assert row_of(store).message_count == 4
 
 
