@@ -43,9 +43,11 @@ from hermes_tui.stores.hermes.removal import (
     SideFiles,
     cascade,
     orphaned,
+    read_delegated,
     read_sizes,
     read_titles,
     reclaimable,
+    with_descendants,
 )
 from hermes_tui.stores.hermes.restoring import put_back
 from hermes_tui.stores.hermes.schema import Schema
@@ -170,17 +172,22 @@ class HermesChanges:
         if verb == "rename" and title is not None:
             for identity in ids:
                 title_holder(connection.rows, identity, title)
-        # A deletion follows marks to delegated runs anywhere in the store; other changes stay within conversations.
-        links = all_links(connection, schema) if verb == "delete" else links_around(connection, schema, ids)
+        links = links_around(connection, schema, ids)
+        delegated: dict[str, list[str]] = {}
+        if verb == "delete":
+            delegated = read_delegated(connection, schema)
+            named = [links.by_id[one] for one in ids if one in links.by_id]
+            first = [part.id for link in named for part in (links.conversation(link) if whole else (link,))]
+            links = links_around(connection, schema, with_descendants(delegated, first))
         held = read_held(connection, schema, now)
         there = [identity for identity in ids if identity in links.by_id]
         kept = [Kept(identity, "unknown") for identity in ids if identity not in links.by_id]
         if verb in ("archive", "unarchive"):
             whole = True
         if verb == "delete":
-            chosen = cascade(links, there, whole=whole)
+            chosen = cascade(links, delegated, there, whole=whole)
         elif whole:
-            chosen = [(link, cause) for link, cause in cascade(links, there, whole=True) if cause != "delegated"]
+            chosen = cascade(links, {}, there, whole=True)
         else:
             chosen = [(links.by_id[identity], "asked") for identity in there]
         blocked = self._store_reason(schema, verb)

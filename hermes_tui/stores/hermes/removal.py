@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from hermes_tui.model import SessionId
 from hermes_tui.storage.reading import ReadConnection
 from hermes_tui.stores.changing import Cause, Going
-from hermes_tui.stores.hermes.cells import text_or_none
+from hermes_tui.stores.hermes.cells import json_or_none, text_or_none
 from hermes_tui.stores.hermes.dialects import TRIGRAM_TABLE
 from hermes_tui.stores.hermes.links import Link, Links, batches
 from hermes_tui.stores.hermes.schema import Schema
 
 TEXTS: Final = ("content", "tool_calls", "reasoning", "reasoning_content", "reasoning_details", "api_content")
+DELEGATE_MARK: Final = "_delegate_from"
+"""Key of ``model_config`` that names the session a run was delegated by (facts/hermes.md section 7)."""
 INLINE_FACTOR: Final = 3.6
 """Bytes a store shrinks by for each byte of text where both indexes hold a copy (schema 11 to 22)."""
 EXTERNAL_FACTOR: Final = 2.2
@@ -29,24 +31,46 @@ class Size(NamedTuple):
     bytes: int
 
 
-def cascade(links: Links, ids: Sequence[SessionId], *, whole: bool) -> list[tuple[Link, Cause]]:
+def read_delegated(connection: ReadConnection, schema: Schema) -> dict[str, list[str]]:
+    """Delegated runs by the session their marker names, wherever they hang in the tree now."""
+    if not schema.has("sessions", "model_config"):
+        return {}
+    found: dict[str, list[str]] = {}
+    sql = "SELECT id, model_config FROM sessions WHERE instr(model_config, ?)"
+    for identity, config in connection.rows(sql, (f'"{DELEGATE_MARK}"',)):
+        marks = json_or_none(config)
+        parent = marks.get(DELEGATE_MARK) if isinstance(marks, dict) else None
+        if parent is not None:
+            found.setdefault(str(parent), []).append(identity)
+    return found
+
+
+def with_descendants(delegated: Mapping[str, list[str]], ids: Sequence[str]) -> list[str]:
+    """These sessions and all that they delegated, directly or not; each once."""
+    found = dict.fromkeys(ids)
+    waiting = list(found)
+    while waiting:
+        for child in delegated.get(waiting.pop(), ()):
+            if child not in found:
+                found[child] = None
+                waiting.append(child)
+    return list(found)
+
+
+def cascade(
+    links: Links, delegated: Mapping[str, list[str]], ids: Sequence[SessionId], *, whole: bool
+) -> list[tuple[Link, Cause]]:
     """The sessions that go, each once, those named first; delegated runs go with whoever delegated them."""
-    delegated: dict[str, list[Link]] = {}
-    for link in links.by_id.values():
-        if link.delegated_from is not None:
-            delegated.setdefault(link.delegated_from, []).append(link)
     found: dict[str, tuple[Link, Cause]] = {}
     for identity in ids:
         named = links.by_id[identity]
         found.setdefault(named.id, (named, "asked"))
         for part in links.conversation(named) if whole else ():
             found.setdefault(part.id, (part, "conversation"))
-    waiting = list(found)
-    while waiting:
-        for child in delegated.get(waiting.pop(), ()):
-            if child.id not in found:
-                found[child.id] = (child, "delegated")
-                waiting.append(child.id)
+    for one in with_descendants(delegated, list(found)):
+        link = links.by_id.get(one)
+        if link is not None:
+            found.setdefault(one, (link, "delegated"))
     return list(found.values())
 
 
