@@ -249,9 +249,13 @@ class TranscriptFold:
         """Every compaction in the order of the conversation."""
         if not self._boundaries:
             return ()
-        return tuple(
-            self.compaction(entry, graph) for entry in graph.order if entry.boundary and entry.uuid in self._boundaries
-        )
+        entries: dict[str, Entry] = {}
+        for entry in self.entries:
+            if entry.uuid in self._boundaries:
+                entries.setdefault(entry.uuid, entry)
+        order = [uuid for uuid in graph.chain if uuid in entries]
+        order += [uuid for uuid in entries if uuid not in set(order)]
+        return tuple(self.compaction(entries[uuid], graph) for uuid in order)
 
     def compaction(self, entry: Entry, graph: Graph) -> Compaction:
         """One compaction with what it kept and dropped."""

@@ -18,6 +18,8 @@ from hermes_tui.stores.claude.parts import parts_of
 
 LITE: Final = 65_536
 """Bytes of head and tail (facts/claude-code.md section 2)."""
+FIRST: Final = 8_192
+"""Bytes read first: they tell enough of most files, for Claude Code writes its titles again near the end."""
 LAST_LINES: Final = 2
 """Message lines at the end that are looked at for time and branch."""
 _MESSAGE_START: Final = b'{"parentUuid"'
@@ -45,7 +47,7 @@ class Peek:
 
 
 def peek(path: str, size: int) -> Peek:
-    """Read the two ends of a transcript.
+    """Read the two ends of a transcript: a little of each, and all 65,536 bytes where that does not tell enough.
 
     Raises:
         OSError: it cannot be read.
@@ -53,26 +55,41 @@ def peek(path: str, size: int) -> Peek:
     result = Peek()
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        head = os.pread(file, LITE, 0)
-        start = max(LITE, size - LITE)
-        tail = os.pread(file, size - start, start) if size > start else b""
+        _read_head(result, file, size)
+        _read_tail(result, file, size)
     finally:
         os.close(file)
-    _take_head(result, head, whole=size <= LITE)
-    whole = size <= 2 * LITE
-    _take_tail(result, head + tail if whole else tail, whole=whole)
     return result
 
 
-def _take_head(result: Peek, head: bytes, *, whole: bool) -> None:
-    """Parse lines until prompt, folder and a root are known."""
+def _read_head(result: Peek, file: int, size: int) -> None:
+    if _take_head(result, os.pread(file, FIRST, 0), whole=size <= FIRST) or size <= FIRST:
+        return
+    # A little is not enough: begin again, so that no line is taken twice.
+    result.header, result.messages, result.problems = Header(), 0, 0
+    result.first_prompt = result.command = result.first_boundary = None
+    result.roots.clear()
+    _take_head(result, os.pread(file, LITE, 0), whole=size <= LITE)
+
+
+def _read_tail(result: Peek, file: int, size: int) -> None:
+    for length in (FIRST, LITE):
+        start = max(0, size - length)
+        later, seen = _take_tail(result, os.pread(file, length, start), whole=start == 0)
+        if start == 0 or (later.last_prompt and seen):
+            break
+    _merge(result, later, seen)
+
+
+def _take_head(result: Peek, head: bytes, *, whole: bool) -> bool:
+    """Parse lines until prompt, folder and a root are known; whether they are."""
     header = result.header
     begin, size = 0, len(head)
     while begin < size:
         end = head.find(b"\n", begin)
         if end < 0:
             if not whole:
-                return
+                return False
             end = size
         line = head[begin:end]
         begin = end + 1
@@ -86,7 +103,8 @@ def _take_head(result: Peek, head: bytes, *, whole: bool) -> None:
         else:
             _take_message(result, fields)
             if result.first_prompt and header.cwd and result.roots:
-                return
+                return True
+    return False
 
 
 def _take_message(result: Peek, fields: Fields) -> None:
@@ -109,13 +127,14 @@ def _take_message(result: Peek, fields: Fields) -> None:
                 result.command = part.text[:PROMPT_CUT]
 
 
-def _take_tail(result: Peek, tail: bytes, *, whole: bool) -> None:
-    """Titles, leaf mark and folder from header lines, time and branch from the last message lines."""
+def _take_tail(result: Peek, tail: bytes, *, whole: bool) -> tuple[Header, int]:
+    """Titles and folder from header lines, time and branch from the last message lines, of which it gives the count."""
     lines = tail.split(b"\n")
     if not whole:
         del lines[0]  # it began before the tail
     later = Header()
     seen = 0
+    result.last_uuids.clear()
     taken: list[Fields] = []
     for line in reversed(lines):
         if not line or (seen >= LAST_LINES and line.startswith(_MESSAGE_START)) or line.startswith(_SKIPPED_STARTS):
@@ -134,7 +153,7 @@ def _take_tail(result: Peek, tail: bytes, *, whole: bool) -> None:
             later.take_message(fields, time_of(fields.get("timestamp")))
         else:
             later.take(fields, 0)
-    _merge(result, later, seen)
+    return later, min(seen, LAST_LINES)
 
 
 def _merge(result: Peek, later: Header, seen: int) -> None:
