@@ -79,11 +79,11 @@ def relinked(entries: Sequence[Entry], preserved: dict[str, Preserved]) -> list[
 
 def _segment(said: Preserved, latest: dict[str, Entry]) -> list[str]:
     """The uuids from head to tail; empty when they do not hang together."""
-    found: list[str] = []
+    found: dict[str, None] = {}
     at = said.tail
     while at is not None and at in latest and at not in found:
-        found.append(at)
+        found[at] = None
         if at == said.head:
-            return found[::-1]
+            return list(reversed(found))
         at = latest[at].parent
     return []

@@ -343,7 +343,7 @@ class ClaudeStore(LogStore):
         """
         index = self.index()
         row = index.rows[session_id]
-        view = self._views(index, [session_id])[-1]
+        view = max(self._views(index, [session_id]), key=lambda view: view.log.mtime_ns)
         return recover(self.ref, view, row, cut)
 
     def resume_command(self, row: SessionRow) -> ResumeCommand:

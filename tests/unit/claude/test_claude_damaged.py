@@ -297,3 +297,31 @@ def test_an_old_title_may_lie_in_another_file(tmp_path: Path) -> None:
         made.write(project(tmp_path))
     rows = {row.id: row.title for row in opened(tmp_path).rows([SessionId(named.id), SessionId(other.id)])}
     assert rows == {named.id: "About the named", other.id: "P 1"}
+
+
+def test_one_session_in_two_folders_is_one_row_and_counts_once(tmp_path: Path) -> None:
+    made = talk("moved-copy", 2)
+    made.write(project(tmp_path, "-before"))
+    made.user("5", "4").reply("6", "5").write(project(tmp_path, "-after"))
+    store = opened(tmp_path)
+    assert store.listing(ListQuery()).total == 1
+    (row,) = store.rows([SessionId(made.id)])
+    assert (row.parent_id, row.lineage_kind, row.parts) == (None, "root", 2)
+    assert row.usage == Usage(9, 12, 15, 30)
+    shown = [message.text for message in messages(store, made.id)]
+    assert sorted(text or "" for text in shown) == ["P 1", "P 3", "P 5", "R 2", "R 4", "R 6"]
+    assert [message.text for message in store.recovery(SessionId(made.id)).messages][-1] == "R 6"
+
+
+def test_an_empty_file_and_one_of_noise_are_listed(tmp_path: Path) -> None:
+    folder = project(tmp_path)
+    folder.mkdir(parents=True)
+    (folder / f"{mark('empty')}.jsonl").write_bytes(b"")
+    (folder / f"{mark('noise')}.jsonl").write_bytes(bytes(range(256)) * 600)
+    store = opened(tmp_path)
+    rows = {row.id: row for row in store.rows([SessionId(mark("empty")), SessionId(mark("noise"))])}
+    assert [row.resumable for row in rows.values()] == [False, False]
+    assert rows[SessionId(mark("empty"))].problems == 0
+    assert rows[SessionId(mark("noise"))].problems > 0
+    assert messages(store, mark("noise")) == []
+    assert store.recovery(SessionId(mark("empty"))).messages == ()
