@@ -32,7 +32,8 @@ class Command:
 
 
 KEY_SIGNS: Final = {
-    "slash": "/", "question_mark": "?", "left_square_bracket": "[", "right_square_bracket": "]", "less_than_sign": "<",
+    "slash": "/", "question_mark": "?",
+    "number_sign": "#", "left_square_bracket": "[", "right_square_bracket": "]", "less_than_sign": "<",
     "greater_than_sign": ">", "comma": ",", "full_stop": ".", "space": "Space", "enter": "Enter", "escape": "Esc",
     "tab": "Tab", "up": "Up", "down": "Down", "left": "Left", "right": "Right", "home": "Home", "end": "End",
     "pageup": "PgUp", "pagedown": "PgDn", "f1": "F1", "ctrl+p": "^p", "ctrl+q": "^q", "left_curly_bracket": "{",
@@ -108,6 +109,9 @@ COMMANDS: Final[tuple[Command, ...]] = (
         "sessions.prune", "Prune", "Delete old conversations, after a table that says which and why.", "P", "sessions"
     ),
     Command("sessions.restore", "Restore", "Bring back what was deleted.", "U", "sessions"),
+    Command("sessions.pin", "Pin", "Pin it, or unpin it: kept by this program alone.", "b", "sessions"),
+    Command("sessions.tags", "Tags", "Give it tags: kept by this program alone.", "number_sign", "sessions"),
+    Command("sessions.note", "Note", "Write a note on it: kept by this program alone.", "N", "sessions"),
     Command("sessions.copy-id", "Copy id", "Copy its id.", "y", "sessions"),
     Command(
         "sessions.automated", "Automated", "Fold away or show runs started by cron, webhook or tool.", "t", "sessions"

@@ -15,6 +15,7 @@ class Glyphs:
     """Marks the row under the cursor."""
     picked: str
     """Marks a row that was selected."""
+    pinned: str
     running: str
     bad: str
     estimated: str
@@ -52,13 +53,15 @@ class Glyphs:
 
 
 UNICODE: Final = Glyphs(
-    ellipsis="…", cursor="▌", picked="●", running="*", bad="!", estimated="~", own="●", other="○", fork="├─", last="└─",
+    ellipsis="…", cursor="▌", picked="●",
+    pinned="◆", running="*", bad="!", estimated="~", own="●", other="○", fork="├─", last="└─",
     pipe="│ ", rule="─", heavy="═", bar="▌", full="█", empty="░", level=("━", "╸", "─"), rising="▁▂▃▄▅▆▇█", middot="·",
     right="→", left="←", down="↓", axis_v="│", axis_tick="┤", axis_corner="└", unseen="░",
     column="│", open="▾", closed="▸",
 )  # fmt: skip
 ASCII: Final = Glyphs(
-    ellipsis=".", cursor=">", picked="x", running="*", bad="!", estimated="~", own="@", other="o", fork="|-", last="`-",
+    ellipsis=".", cursor=">", picked="x",
+    pinned="^", running="*", bad="!", estimated="~", own="@", other="o", fork="|-", last="`-",
     pipe="| ", rule="-", heavy="=", bar="|", full="#", empty=".", level=("#", "=", "."), rising=".:#", middot="-",
     right=">", left="<", down="v", axis_v="|", axis_tick="+", axis_corner="+", unseen=".",
     column="|", open="v", closed=">",

@@ -26,6 +26,7 @@ class Dialog(ModalScreen[Answer]):
     """A box over the screen."""
 
     CSS_PATH = sheet("dialogs.tcss")
+    AUTO_FOCUS = ""
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "close", "Close", show=False)]
 
     def action_close(self) -> None:

@@ -54,10 +54,11 @@ class FacetsDialog(Dialog[Facets]):
         facet: str
         values: Sequence[tuple[str | None, int]]
 
-    def __init__(self, desk: Desk, facets: Facets) -> None:
+    def __init__(self, desk: Desk, facets: Facets, tags: Sequence[str] = ()) -> None:
         super().__init__()
         self._desk = desk
         self._facets = facets
+        self._tags = tags
         self._values: dict[str, Sequence[tuple[str | None, int]]] = {}
         self._choices: list[Choice] = []
 
@@ -112,6 +113,7 @@ class FacetsDialog(Dialog[Facets]):
             Choice("archived", True, "archived conversations"),
             Choice("delegated", True, "delegated runs"),
             Choice("automated", False, "hide runs started by cron, webhook or tool"),
+            Choice("pinned", True, "only what is pinned"),
             Choice("", None, "order", heading=True),
             *(Choice("order", order, f"by {order}") for order in ORDERS),
         ]
@@ -120,6 +122,9 @@ class FacetsDialog(Dialog[Facets]):
         if len(profiles) > 1:
             choices.append(Choice("", None, "profile", heading=True))
             choices += [Choice("profile", name, clean_line(name)) for name in profiles]
+        if self._tags:
+            choices.append(Choice("", None, "tag", heading=True))
+            choices += [Choice("tag", tag, f"#{clean_line(tag)}") for tag in self._tags]
         for facet in COUNTED:
             values = self._values.get(facet)
             if values:

@@ -27,6 +27,8 @@ class Place(Screen[None]):
     TAB: ClassVar[str] = ""
     """Which of the six places it belongs to; '' for the mode it was opened in."""
     BINDINGS: ClassVar[list[BindingType]] = []
+    AUTO_FOCUS = ""
+    """Each screen focuses its list itself: what is typed early must not land in a line of text."""
 
     def __init__(self, desk: Desk, tab: str = "") -> None:
         super().__init__()

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
+
+from textual import work
+from textual.message import Message
 
 from hermes_tui.library.sources import Found
 from hermes_tui.text import clean_line
@@ -18,6 +22,9 @@ if TYPE_CHECKING:
 
 class ChangingList(Place):
     """A screen with the list of conversations, by the dialogs it opens."""
+
+    class Pinned(Message):
+        """A pin is on disk."""
 
     def __init__(self, desk: Desk) -> None:
         super().__init__(desk)
@@ -64,6 +71,47 @@ class ChangingList(Place):
             done = set(result.done)
             self.rows.picked = {key for key in self.rows.picked if key[1] not in done}
             self.show_status()
+
+    def read_annotations(self) -> object:
+        """Read what people said about their conversations; in a thread."""
+        raise NotImplementedError
+
+    def _annotated_anew(self, kept: bool | None) -> None:
+        if kept:
+            self.read_annotations()
+
+    def action_pin(self) -> None:
+        said = self.rows.annotation
+        if founds := self.chosen():
+            self._pin(founds, "unpin" if said is not None and said.pinned else "pin")
+
+    @work(thread=True, exclusive=True, group="pin", exit_on_error=False, description="Pinning")
+    def _pin(self, founds: Sequence[Found], verb: Literal["pin", "unpin"]) -> None:
+        from hermes_tui.library.annotations import annotate
+
+        if self.desk.library is not None:
+            annotate(self.desk.library, founds, verb, [], self.desk.clock())
+            self.post_message(self.Pinned())
+
+    def on_changing_list_pinned(self) -> None:
+        """Show it."""
+        self.read_annotations()
+
+    def action_tags(self) -> None:
+        from hermes_tui.tui.dialogs.annotate import AnnotateDialog
+
+        said = self.rows.annotation
+        if founds := self.chosen():
+            before = " ".join(clean_line(tag) for tag in said.tags) if said is not None else ""
+            self.app.push_screen(AnnotateDialog(self.desk, founds, "tags", before), self._annotated_anew)
+
+    def action_note(self) -> None:
+        from hermes_tui.tui.dialogs.annotate import AnnotateDialog
+
+        said = self.rows.annotation
+        if founds := self.chosen():
+            before = clean_line(said.note) if said is not None and said.note else ""
+            self.app.push_screen(AnnotateDialog(self.desk, founds, "note", before), self._annotated_anew)
 
     def action_rename(self) -> None:
         from hermes_tui.tui.dialogs.change import RenameDialog

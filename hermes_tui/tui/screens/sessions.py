@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final, cast
+from typing import TYPE_CHECKING, ClassVar, Final, cast
 
 from textual import on, work
 from textual.binding import BindingType
@@ -29,18 +29,22 @@ from hermes_tui.tui.inks import Line, Run, spread
 from hermes_tui.tui.messages import LibraryOpened, ListShown, MirrorMoved, ShowPlace, ShowTranscript
 from hermes_tui.tui.screens.session_changes import ChangingList
 from hermes_tui.tui.stylesheets import sheet
+from hermes_tui.tui.views.annotated import read_annotations
 from hermes_tui.tui.views.facets import ORDERS, Facets, left_out_text, origins_text, summary
 from hermes_tui.tui.views.session_columns import heading
 from hermes_tui.tui.views.session_preview import Preview, preview_lines, read_preview
 from hermes_tui.tui.widgets.filter_line import FilterLine
 from hermes_tui.tui.widgets.lines import StillLines
-from hermes_tui.tui.widgets.session_list import PAGE, SessionList, found_at, key_of
+from hermes_tui.tui.widgets.session_list import PAGE, Key, SessionList, found_at, key_of
 from hermes_tui.tui.widgets.virtual_list import VirtualList
 
-LOOK_EVERY: Final = 1.0
+LOOK_EVERY: Final = 1.5
 """Seconds between looks at the stamps of the stores: new rows appear within two seconds."""
 AGE_EVERY: Final = 30.0
 """Seconds between redrawings of the ages."""
+if TYPE_CHECKING:
+    from hermes_tui.library.annotations import Annotation
+
 FIRST: Final = 300
 """Rows asked for before all: the first screen does not wait for the ids of 70,000 conversations."""
 WHOLE_EVERY: Final = 15.0
@@ -66,6 +70,12 @@ class SessionsScreen(ChangingList):
         stamps: tuple[object, ...]
         whole: bool
         """Whether every id is in it."""
+
+    @dataclass
+    class AnnotationsRead(Message):
+        """What people said about their conversations."""
+
+        annotations: dict[Key, Annotation]
 
     @dataclass
     class StampsMoved(Message):
@@ -171,7 +181,7 @@ class SessionsScreen(ChangingList):
     def load_list(self, whole: bool = True) -> None:
         """Ask every store for its newest ids, then for all of them."""
         library, facets = self.desk.library, self.facets
-        if library is None:
+        if library is None or not library.stores:
             return
         stamps = tuple(store.stamp() for store in library.stores)
         narrowed = self.narrowed(library)
@@ -198,6 +208,7 @@ class SessionsScreen(ChangingList):
             # The newest rows stand before what was known; all ids are read now and then.
             newest = {key_of(entry) for entry in entries}
             entries = (*entries, *(entry for entry in rows.entries if key_of(entry) not in newest))
+        entries = self._annotated(entries)
         self._listing, self._stamps, self._listed_facets = event.listing, event.stamps, event.facets
         self._number += 1
         self._say_none()
@@ -205,6 +216,7 @@ class SessionsScreen(ChangingList):
         if not entries:
             self._show_preview()
         if first:
+            self.read_annotations()
             self.app.post_message(ListShown())
         self._show_facets()
         self.show_status()
@@ -251,6 +263,36 @@ class SessionsScreen(ChangingList):
         if self.rows.cursor // PAGE == event.page:
             self._show_preview()
             self._peek_soon()
+
+    # Pins, tags, notes.
+
+    @work(thread=True, exclusive=True, group="annotations", exit_on_error=False, description="Reading pins and tags")
+    def read_annotations(self) -> None:
+        """Read what people said about their conversations."""
+        if self.desk.library is not None:
+            self.post_message(self.AnnotationsRead(read_annotations(self.desk.library)))
+
+    @on(AnnotationsRead)
+    def _annotations_read(self, event: AnnotationsRead) -> None:
+        self.rows.annotations = event.annotations
+        self.rows.refresh()
+        self._show_preview()
+        if self.facets.pinned or self.facets.tag:
+            self.load_list()
+
+    def _annotated(self, entries: tuple[CatalogEntry, ...]) -> tuple[CatalogEntry, ...]:
+        """The entries that a facet of ours leaves."""
+        pinned, tag = self.facets.pinned, self.facets.tag
+        if not pinned and tag is None:
+            return entries
+        said = self.rows.annotations
+        return tuple(
+            entry
+            for entry in entries
+            if (one := said.get(key_of(entry))) is not None
+            and (one.pinned or not pinned)
+            and (tag is None or tag in one.tags)
+        )
 
     # Live.
 
@@ -318,7 +360,8 @@ class SessionsScreen(ChangingList):
         left = summary(self.facets, self.desk.glyphs)
         right = ""
         if self._listing is not None:
-            total = self._listing.total
+            ours = self.facets.pinned or self.facets.tag
+            total = self.rows.count if ours else self._listing.total
             right = f"{total:,} match" if self.facets.narrowed else f"{total:,} conversation{'' if total == 1 else 's'}"
         if width_of(left) + len(right) + 3 > width:
             left = clean_line(f"by {self.facets.order}")
@@ -343,8 +386,11 @@ class SessionsScreen(ChangingList):
     def _show_preview(self) -> None:
         pane = self.query_one("#preview", StillLines)
         row = self.rows.row(self.rows.cursor) if self.rows.count else None
+        said = self.rows.annotation
         pane.show(
-            lambda width: preview_lines(row, self._preview, width, pane.size.height, self.desk.moment, self.desk.glyphs)
+            lambda width: preview_lines(
+                row, self._preview, width, pane.size.height, self.desk.moment, self.desk.glyphs, said
+            )
         )
 
     @on(VirtualList.Moved)
@@ -467,7 +513,8 @@ class SessionsScreen(ChangingList):
     def action_facets(self) -> None:
         from hermes_tui.tui.dialogs.facets import FacetsDialog
 
-        self.app.push_screen(FacetsDialog(self.desk, self.facets), self._narrowed_by_hand)
+        tags = sorted({tag for said in self.rows.annotations.values() for tag in said.tags})
+        self.app.push_screen(FacetsDialog(self.desk, self.facets, tags), self._narrowed_by_hand)
 
     def _narrowed_by_hand(self, facets: Facets | None) -> None:
         if facets is not None and facets != self.facets:

@@ -26,6 +26,9 @@ class Facets:
     archived: bool = False
     delegated: bool = False
     automated: bool = True
+    pinned: bool = False
+    """Pinned ones only."""
+    tag: str | None = None
     order: ListOrder = "activity"
     text: str = ""
 
@@ -46,10 +49,8 @@ class Facets:
     @property
     def narrowed(self) -> bool:
         """Whether anything but the default filters is on."""
-        return (
-            bool(self.text or self.agent or self.profile or self.source or self.model or self.channel or self.cwd)
-            or not self.automated
-        )
+        chosen = (self.text, self.agent, self.profile, self.source, self.model, self.channel, self.cwd, self.tag)
+        return any(chosen) or self.pinned or not self.automated
 
 
 def summary(facets: Facets, glyphs: Glyphs) -> CleanText:
@@ -62,6 +63,10 @@ def summary(facets: Facets, glyphs: Glyphs) -> CleanText:
         parts.append("+ archived")
     if facets.delegated:
         parts.append("+ delegated")
+    if facets.pinned:
+        parts.append("pinned")
+    if facets.tag:
+        parts.append(f"#{clean_line(facets.tag)}")
     if not facets.automated:
         parts.append("no automated")
     parts.append(f"by {facets.order}")

@@ -174,9 +174,18 @@ def heading(columns: tuple[Column, ...], width: int, order: str, glyphs: Glyphs)
 
 
 def row_line(
-    row: SessionRow | None, columns: tuple[Column, ...], width: int, moment: Moment, glyphs: Glyphs, marks: str
+    row: SessionRow | None,
+    columns: tuple[Column, ...],
+    width: int,
+    moment: Moment,
+    glyphs: Glyphs,
+    marks: str,
+    tags: CleanText | str = "",
 ) -> Line:
-    """One row, exactly ``width`` cells; ``None`` draws a placeholder. ``marks`` is cursor and selection, two cells."""
+    """One row, exactly ``width`` cells; ``None`` draws a placeholder. ``marks`` is cursor and selection, two cells.
+
+    Tags stand behind the title and take at most half of its room.
+    """
     runs: list[Run] = [(marks[0], "accent"), (marks[1:2], "picked"), (" ", "")]
     if row is None:
         return (*runs, (fit(glyphs.unseen * 18, max(0, width - MARGIN)), "faint"))
@@ -185,5 +194,15 @@ def row_line(
         text, ink = column.draw(row, Drawing(moment, glyphs, cells))
         if at:
             runs.append((_gap(column), ""))
+        if tags and column is TITLE:
+            shown = fit(tags, min(width_of(tags), cells // 2), ellipsis=glyphs.ellipsis)
+            cells -= width_of(shown) + 1
+            used = min(width_of(text), cells)
+            runs += [
+                (fit(text, used, ellipsis=glyphs.ellipsis), ink),
+                (f" {shown}", "tool"),
+                (" " * (cells - used), ""),
+            ]
+            continue
         runs.append((fit(text, cells, "right" if column.right else "left", glyphs.ellipsis), ink))
     return tuple(runs)

@@ -14,6 +14,7 @@ from hermes_tui.tui.glyphs import Glyphs
 from hermes_tui.tui.inks import Line, Run, clip
 
 if TYPE_CHECKING:
+    from hermes_tui.library.annotations import Annotation
     from hermes_tui.library.sources import Found
 
 PEEK: Final = 12
@@ -55,13 +56,21 @@ def _said(message: Message) -> tuple[MessageKind, CleanText]:
 
 
 def preview_lines(
-    row: SessionRow | None, preview: Preview | None, width: int, height: int, moment: Moment, glyphs: Glyphs
+    row: SessionRow | None,
+    preview: Preview | None,
+    width: int,
+    height: int,
+    moment: Moment,
+    glyphs: Glyphs,
+    annotation: Annotation | None = None,
 ) -> list[Line]:
     """The pane, at most ``height`` lines."""
     lines: list[Line] = [((glyphs.rule * width, "rule"),)]
     if row is None:
         return lines
     lines.append(clip((("  ", ""), *_about(row, moment, glyphs)), width, glyphs.ellipsis))
+    if annotation is not None and annotation.note:
+        lines.append(clip((("  ", ""), ("note ", "accent"), (clean_line(annotation.note), "")), width, glyphs.ellipsis))
     room = height - len(lines)
     said = preview.said if preview is not None and preview.found.session_id == row.id else ()
     if not said and row.preview:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from textual.message import Message
 
@@ -15,8 +15,12 @@ from hermes_tui.model import SessionId, SessionRow
 from hermes_tui.tui.desk import Desk
 from hermes_tui.tui.heights import EvenHeights
 from hermes_tui.tui.inks import Line
+from hermes_tui.tui.views.annotated import tags_text
 from hermes_tui.tui.views.session_columns import Column, columns_for, row_line
 from hermes_tui.tui.widgets.virtual_list import VirtualList
+
+if TYPE_CHECKING:
+    from hermes_tui.library.annotations import Annotation
 
 PAGE: Final = 64
 """Rows read at once: 0.04 ms by id (facts/textual.md, section 2)."""
@@ -50,6 +54,8 @@ class SessionList(VirtualList):
         self._desk = desk
         self.entries: Sequence[CatalogEntry] = ()
         self.picked: set[Key] = set()
+        self.annotations: Mapping[Key, Annotation] = {}
+        """What people said about these conversations."""
         self._pages: OrderedDict[int, list[SessionRow | None]] = OrderedDict()
         self._missing: set[int] = set()
         self._columns: tuple[int, tuple[Column, ...]] = (-1, ())
@@ -110,6 +116,11 @@ class SessionList(VirtualList):
         """The entry under the cursor."""
         return self.entries[self.cursor] if self.cursor < len(self.entries) else None
 
+    @property
+    def annotation(self) -> Annotation | None:
+        """What was said about the conversation under the cursor."""
+        return self.annotations.get(key_of(self.entry)) if self.entry is not None else None
+
     def toggle_picked(self) -> None:
         """Select the row under the cursor, or not any more, and go on to the next."""
         if (entry := self.entry) is None:
@@ -126,10 +137,11 @@ class SessionList(VirtualList):
             # Asked for after drawing: everything in view that is missing, in one question.
             self.call_after_refresh(self._ask)
         glyphs = self._desk.glyphs
-        marks = (glyphs.cursor if item == self.cursor else " ") + (
-            glyphs.picked if self.picked and key_of(self.entries[item]) in self.picked else " "
-        )
-        return row_line(self.row(item), self.columns(width), width, self._desk.moment, glyphs, marks)
+        key = key_of(self.entries[item])
+        said = self.annotations.get(key)
+        mark = glyphs.picked if key in self.picked else glyphs.pinned if said is not None and said.pinned else " "
+        marks = (glyphs.cursor if item == self.cursor else " ") + mark
+        return row_line(self.row(item), self.columns(width), width, self._desk.moment, glyphs, marks, tags_text(said))
 
     def _ask(self) -> None:
         first, last = self.visible_items()
