@@ -259,8 +259,10 @@ def _term_condition(term: Term, columns: Sequence[str]) -> tuple[str, list[Any]]
         for column in columns:
             if unit.cjk:
                 first = next(utf16_units(unit.text))
-                asked.append(f"instr({column}, ?) OR instr({column}, ?) OR instr({column}, ?)")
-                values += [unit.text, f"\\u{first:04x}", f"\\u{first:04X}"]
+                escapes = list(dict.fromkeys((f"\\u{first:04x}", f"\\u{first:04X}")))
+                found = " OR ".join(f"instr({column}, ?)" for _ in escapes)
+                asked.append(f"instr({column}, ?) OR ({_may_escape(column)} AND ({found}))")
+                values += [unit.text, *escapes]
             elif unit.text.isascii():
                 asked.append(f"instr(lower({column}), ?) OR {_odd_letters(column)}")
                 values.append(unit.text)
@@ -272,6 +274,9 @@ def _term_condition(term: Term, columns: Sequence[str]) -> tuple[str, list[Any]]
 
 def _odd_letters(column: str) -> str:
     """Accents, escapes, and text behind a NUL, where GLOB stops."""
-    return (
-        f"{column} GLOB '{_ACCENTS}' OR instr({column}, '\\u') OR (length({column}) = 0 AND octet_length({column}) > 0)"
-    )
+    return f"{column} GLOB '{_ACCENTS}' OR {column} < char(1) OR ({_may_escape(column)} AND instr({column}, '\\u'))"
+
+
+def _may_escape(column: str) -> str:
+    """Where JSON escapes are read: tool calls, tool output, and structured content, which begins with NUL."""
+    return f"(m.role = 'tool' OR {column} < char(1))" if column == "m.content" else "1"

@@ -188,8 +188,9 @@ class Candidates:
     ) -> list[int]:
         if low > high:
             return []
-        sql = f"SELECT m.id FROM messages m WHERE m.id >= ? AND m.id <= ? AND ({where}) AND {filters.sql} AND {raw.sql}"
-        return [row[0] for row in connection.rows(sql, (low, high, *filters.values, *raw.values))]
+        # The text comes first: what the filters test lies behind it in the row, beyond its overflow pages.
+        sql = f"SELECT m.id FROM messages m WHERE m.id >= ? AND m.id <= ? AND {raw.sql} AND {filters.sql} AND ({where})"
+        return [row[0] for row in connection.rows(sql, (low, high, *raw.values, *filters.values))]
 
     def _adapt(self, took: float) -> None:
         """Larger windows while they are quick."""
