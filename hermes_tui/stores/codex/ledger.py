@@ -63,7 +63,8 @@ class Ownership:
     def begin(self, meta: Meta) -> None:
         """Take the file's first meta."""
         self._thread = meta.id
-        self._born = (id_time(meta.id) if meta.id else None) or meta.at
+        told = [at for at in (id_time(meta.id or ""), meta.at) if at is not None]
+        self._born = min(told, default=None)
         self.copied = meta.may_hold_copies
 
     def foreign(self) -> None:
@@ -124,6 +125,10 @@ class Ledger:
     _events: list[CacheEvent] = field(default_factory=list)
     _seen: set[str] = field(default_factory=set)
     _totals: dict[str, int] = field(default_factory=dict)
+    _last_count: dict[str, int] = field(default_factory=dict)
+    """The newest count of a file that keeps no totals: it is written twice around a compaction."""
+    _inherits: bool = False
+    """The thread came out of another one, and running totals start at that one's."""
     _fill_before: int | None = None
     _last_response: str | None = None
     _settle: int | None = None
@@ -136,6 +141,7 @@ class Ledger:
         self.thread = meta.id
         self.provider = meta.provider
         self.source, self.cwd = meta.source, meta.cwd
+        self._inherits = meta.forked_from is not None or meta.delegated
         if meta.is_revert:
             self._note("rewind", "the thread was reverted to an earlier turn")
         elif meta.forked_from is not None:
@@ -225,7 +231,11 @@ class Ledger:
     ) -> Request | None:
         """A request of an older file: the difference of two running totals (facts/codex.md section 5)."""
         total = mapping(info.get("total_token_usage"))
-        if total:
+        if total and not self._totals and self._inherits:
+            # The running total begins with the source's, of which nothing stands in this file.
+            self._totals = {key: whole(total.get(key)) for key in _COUNTERS}
+            delta = {key: whole(last.get(key)) for key in _COUNTERS}
+        elif total:
             now = {key: whole(total.get(key)) for key in _COUNTERS}
             before = self._totals
             self._totals = now
@@ -234,6 +244,9 @@ class Ledger:
                 delta = now
         else:
             delta = {key: whole(last.get(key)) for key in _COUNTERS}
+            repeated, self._last_count = delta == self._last_count, delta
+            if repeated:
+                return None
         if copied or not any(delta.values()):
             return None
         return self._request(line, None, usage_from(delta))
@@ -353,7 +366,8 @@ class Ledger:
 
 _PLAIN: Final = (
     "thread", "provider", "model", "context_window", "fill", "turn_open", "turn_prompts", "reply", "has_records",
-    "source", "cwd", "_settings", "_totals", "_fill_before", "_last_response", "_settle", "_weigh",
+    "source", "cwd", "_settings", "_totals", "_last_count", "_inherits", "_fill_before", "_last_response", "_settle",
+    "_weigh",
 )  # fmt: skip
 """What of a ledger is JSON as it is."""
 

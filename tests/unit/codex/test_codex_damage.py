@@ -430,3 +430,30 @@ def test_usage_repeated_by_a_later_line_is_counted_once(tmp_path: Path) -> None:
     write(tmp_path, [*TWO_TURNS, record("resp_011", 1000, 100, 10), record("resp_x", 7, 0, 1, thread=OTHER)])
     row = row_of(open_home(tmp_path))
     assert row.request_count == 2
+
+
+def test_an_old_fork_without_its_sources_counts_pays_only_for_itself(tmp_path: Path) -> None:
+    lines = [
+        meta(forked_from_id=OTHER, timestamp=stamp(0)),
+        event("task_started", 5, turn_id="own", started_at=1_795_000_005),
+        said("user", "go on", second=5),
+        event("user_message", 5, message="go on"),
+        said("assistant", "done", second=6),
+        count(counts(9300, 8100, 130), counts(300, 100, 30), 6),
+        count(counts(9300, 8100, 130), counts(300, 100, 30), 6),
+        count(counts(9700, 8400, 150), counts(400, 300, 20), 7),
+    ]
+    write(tmp_path, lines)
+    row = row_of(open_home(tmp_path))
+    assert row.usage is not None
+    assert (row.request_count, row.usage.prompt_size, row.usage.cache_read, row.usage.output) == (2, 700, 400, 50)
+
+
+def test_counts_without_totals_are_summed_once_each(tmp_path: Path) -> None:
+    def bare(size: int) -> str:
+        return event("token_count", 5, info={"last_token_usage": counts(size, 0, 1)})
+
+    write(tmp_path, [meta(), said("user", "x"), event("user_message", message="x"), bare(100), bare(100), bare(250)])
+    row = row_of(open_home(tmp_path))
+    assert row.usage is not None
+    assert (row.request_count, row.usage.prompt_size) == (2, 350)
