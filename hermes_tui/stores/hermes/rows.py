@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -11,8 +10,8 @@ from typing import Any, Final, NamedTuple
 from hermes_tui.model import NO_USAGE, SessionId, SessionRow, StoreRef, Usage
 from hermes_tui.storage.reading import ReadConnection
 from hermes_tui.stores.hermes.cells import count, filled_text, flag, text_or_none, time_or_none
-from hermes_tui.stores.hermes.content import HASHED_BYTES, opens_summary, read_content
-from hermes_tui.stores.hermes.links import Link, Links, batches, children_counts, links_around
+from hermes_tui.stores.hermes.content import HASHED_BYTES, TYPED, opens_summary, read_content
+from hermes_tui.stores.hermes.links import Link, Links, batches, children_counts, json_ids, links_around
 from hermes_tui.stores.hermes.schema import Schema
 from hermes_tui.stores.hermes.spend import (
     SESSION_COLUMNS,
@@ -25,9 +24,10 @@ from hermes_tui.text import RawText
 
 PREVIEW_CHARACTERS: Final = 60
 """As the product cuts it (facts/hermes.md section 7)."""
-FIRST_ROWS: Final = 40
-"""Rows looked at for the first prompt."""
-PREVIEW_BYTES: Final = 4096
+FIRST_ROWS: Final = (2, 40)
+"""Rows looked at for the first prompt: of all sessions, then of those that did not begin with one."""
+PREVIEW_BYTES: Final = 1024
+"""Enough for 60 characters behind some white space."""
 RUNNING_S: Final = 300.0
 """Seconds since the last sign of life in which a session that never ended counts as running (contract.md)."""
 SPARKS: Final = 12
@@ -290,35 +290,39 @@ def read_previews(connection: ReadConnection, schema: Schema, ids: Sequence[str]
     found: dict[str, RawText] = {}
     if not schema.has("messages", "id", "session_id", "role", "content"):
         return found
-    for identity in ids:
-        preview = _preview_of(connection, schema, identity)
-        if preview:
-            found[identity] = preview
+    for first_rows in FIRST_ROWS:
+        # Nearly every session begins with its prompt; only the others are looked at further.
+        missing = [identity for identity in ids if identity not in found]
+        for some in batches(missing):
+            rows = connection.rows(_preview_query(schema, first_rows), (json_ids(some),))
+            for identity, content, flagged, display in rows:
+                if identity not in found and (preview := _preview_of(content, flagged, display)):
+                    found[identity] = preview
     return found
 
 
-def _preview_of(connection: ReadConnection, schema: Schema, session_id: str) -> RawText | None:
-    """The first thing a person wrote that was not taken back."""
+def _preview_query(schema: Schema, first_rows: int) -> str:
+    """What people wrote among the first rows of sessions, in the order of the rows, and was not taken back."""
     column = partial(schema.column, "messages", alias="m")
-    # The inner query is answered by the session's index alone; rows are read in order until one fits.
-    sql = (
-        f"SELECT CASE WHEN octet_length(m.content) <= {HASHED_BYTES}"
-        f" THEN CASE WHEN substr(CAST(m.content AS BLOB), 1, 1) = x'00' THEN CAST(m.content AS BLOB)"
+    # The inner query is answered by the session's index alone.
+    return (
+        f"SELECT s.value, CASE WHEN octet_length(m.content) <= {HASHED_BYTES}"
+        " THEN CASE WHEN substr(CAST(m.content AS BLOB), 1, 1) = x'00' THEN CAST(m.content AS BLOB)"
         f" ELSE substr(CAST(m.content AS BLOB), 1, {PREVIEW_BYTES}) END END,"
         f" {column('_compressed_summary')}, {column('display_kind')}"
-        f" FROM (SELECT id FROM messages WHERE session_id = ? ORDER BY id LIMIT {FIRST_ROWS}) first"
-        f" JOIN messages m ON m.id = first.id"
-        f" WHERE m.role = 'user' AND NOT (ifnull({column('active')}, 1) = 0 AND ifnull({column('compacted')}, 0) = 0)"
+        " FROM json_each(?) s CROSS JOIN messages m"
+        f" WHERE m.id IN (SELECT id FROM messages WHERE session_id = s.value ORDER BY id LIMIT {first_rows})"
+        f" AND m.role = 'user' AND NOT (ifnull({column('active')}, 1) = 0 AND ifnull({column('compacted')}, 0) = 0)"
+        " ORDER BY m.id"
     )
-    for content, flagged, display in connection.rows(sql, (session_id,)):
-        if flag(flagged) or (display or "") not in ("", "steer") or not isinstance(content, bytes):
-            continue
-        if opens_summary(content):
-            continue
-        text = read_content(content).text[:PREVIEW_CHARACTERS].replace("\r", " ").replace("\n", " ").strip()
-        if text:
-            return RawText(text)
-    return None
+
+
+def _preview_of(content: Any, flagged: Any, display: Any) -> RawText | None:
+    """The preview a row gives, unless nobody typed it."""
+    if flag(flagged) or (display or "") not in TYPED or not isinstance(content, bytes) or opens_summary(content):
+        return None
+    text = read_content(content).text[:PREVIEW_CHARACTERS].replace("\r", " ").replace("\n", " ").strip()
+    return RawText(text) if text else None
 
 
 def count_compactions(connection: ReadConnection, schema: Schema, ids: Sequence[str]) -> dict[str, int]:
@@ -338,7 +342,7 @@ def count_compactions(connection: ReadConnection, schema: Schema, ids: Sequence[
             "SELECT s.value FROM json_each(?) s WHERE EXISTS (SELECT 1 FROM messages WHERE session_id = s.value"
             " AND active = 0 AND compacted = 1)"
         )
-        compacted = [row[0] for row in connection.rows(sql, (json.dumps(list(some)),))]
+        compacted = [row[0] for row in connection.rows(sql, (json_ids(some),))]
         for identity in compacted:
             counting = (
                 "SELECT count(*) FROM messages WHERE session_id = ? AND role IN ('user', 'assistant')"

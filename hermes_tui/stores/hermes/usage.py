@@ -181,6 +181,28 @@ def _daily(schema: Schema) -> str:
     return (
         f" UNION ALL SELECT s.id, {model}, {provider}, '', {calls}, {tokens}, {_costs(schema, table, 'd')}, {at},"
         f" substr(d.day, 1, 10), {_facts(schema)} FROM {table} d JOIN sessions s ON s.id = d.session_id"
+        f" UNION ALL {_beyond_daily(schema)}"
+    )
+
+
+def _beyond_daily(schema: Schema) -> str:
+    """What a session used beyond its daily rows, so that every grouping has the same total; on its last day."""
+    table = "session_daily_usage"
+    names = ("calls", *TOKENS)
+    columns = ("api_call_count", *TOKENS)
+    per_day = ", ".join(
+        f"sum({_number(schema.column(table, column, 'd'))}) AS {name}"
+        for name, column in zip(names, columns, strict=True)
+    )
+    cost = f"sum({_money(schema.column(table, 'estimated_cost_usd', 'd'))})"
+    daily = f"SELECT d.session_id AS id, {per_day}, {cost} AS estimated FROM {table} d GROUP BY 1"
+    calls, *tokens = (f"max(sum(w.{name}) - daily.{name}, 0)" for name in names)
+    guess = "nullif(max(sum(w.estimated) - ifnull(daily.estimated, 0), 0), 0)"
+    return (
+        f"SELECT w.session_id, w.model, w.provider, '', {calls}, {', '.join(tokens)}, {guess}, NULL, w.status,"
+        f" max(w.at), NULL, w.source, w.cwd, w.channel FROM ({_spent(schema, False)}) w JOIN ({daily}) daily"
+        " ON daily.id = w.session_id GROUP BY w.session_id HAVING sum(w.calls) > daily.calls"
+        f" OR {' OR '.join(f'sum(w.{name}) > daily.{name}' for name in _TOTAL)}"
     )
 
 
