@@ -103,7 +103,8 @@ CREATE INDEX idx_session_model_usage_session ON session_model_usage(session_id);
 CREATE INDEX idx_session_model_usage_model ON session_model_usage(model);
 CREATE INDEX idx_compression_locks_expires ON compression_locks(expires_at);
 """
-TOOL_CALLS = '[{{"id": "{call}", "type": "function", "function": {{"name": "terminal", "arguments": "{{\\"command\\": \\"ls\\"}}"}}}}]'
+CALLED = '"function": {{"name": "terminal", "arguments": "{{\\"command\\": \\"ls\\"}}"}}}}]'
+TOOL_CALLS = '[{{"id": "{call}", "type": "function", ' + CALLED
 INDEXED = "coalesce({row}content, '') || ' ' || coalesce({row}tool_name, '') || ' ' || coalesce({row}tool_calls, '')"
 
 
