@@ -17,7 +17,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from hermes_tui.locations import private_folder
 from hermes_tui.model import Agent, SessionId, StoreRef
 from hermes_tui.storage.append_log import AppendLog
 from hermes_tui.storage.errors import StorageError
@@ -70,7 +69,7 @@ class TrashWriter:
 
     def __init__(self, folder: Path, verb: str, store: StoreRef, asked: Sequence[SessionId], now: float) -> None:
         stamp = datetime.fromtimestamp(now, UTC).strftime("%Y%m%dT%H%M%SZ")
-        self._log = AppendLog(private_folder(folder) / f"{stamp}-{secrets.token_hex(4)}.jsonl")
+        self._log = AppendLog(folder / f"{stamp}-{secrets.token_hex(4)}.jsonl")
         self._takes = 0
         self._pieces = 0
         self._lines: list[object] = [
@@ -118,8 +117,8 @@ class TrashWriter:
         if done:
             self._write({"kind": "done", "ids": list(done)})
             self._flush()
-        else:
-            self._log.path.unlink(missing_ok=True)
+        elif self._log.path.exists():
+            self._log.path.unlink()
 
     def _write(self, line: object) -> None:
         self._lines.append(line)

@@ -16,7 +16,7 @@ from hermes_tui.storage.jsonl import Record, read_records
 if os.name == "posix":
     import fcntl
 
-_FLAGS: Final = os.O_CREAT | os.O_APPEND | os.O_RDWR
+_FLAGS: Final = os.O_CREAT | os.O_APPEND | os.O_RDWR | getattr(os, "O_BINARY", 0)
 
 
 class AppendLog:
@@ -97,7 +97,10 @@ def _lock(handle: int) -> None:
 
 def _close_line(handle: int) -> bool:
     size = os.fstat(handle).st_size
-    if not size or os.pread(handle, 1, size - 1) == b"\n":
+    if not size:
+        return False
+    os.lseek(handle, size - 1, os.SEEK_SET)
+    if os.read(handle, 1) == b"\n":
         return False
     os.write(handle, b"\n")
     return True

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import textwrap
 import threading
 import time
@@ -61,6 +62,17 @@ def wal_crashed(folder: Path) -> Path:
     scratch.mkdir()
     raw = make(scratch / "s.db")
     for suffix in ("", "-wal"):
+        shutil.copy(scratch / f"s.db{suffix}", folder / f"s.db{suffix}")
+    raw.close()
+    return folder / "s.db"
+
+
+def wal_crashed_with_shm(folder: Path) -> Path:
+    """The agent was killed and the machine went on."""
+    scratch = folder.parent / (folder.name + "-scratch")
+    scratch.mkdir()
+    raw = make(scratch / "s.db")
+    for suffix in ("", "-wal", "-shm"):
         shutil.copy(scratch / f"s.db{suffix}", folder / f"s.db{suffix}")
     raw.close()
     return folder / "s.db"
@@ -127,6 +139,7 @@ STATES: list[tuple[Callable[[Path], Path], str]] = [
     (wal_empty, "immutable"),
     (wal_left_shm, "immutable"),
     (wal_crashed, "private-index"),
+    (wal_crashed_with_shm, "plain"),
     (wal_garbage, "private-index"),
     (wal_open, "plain"),
     (rollback, "plain"),
@@ -147,7 +160,7 @@ def test_a_read_sees_everything_and_leaves_nothing(tmp_path: Path, state: Callab
     folder.mkdir()
     path = state(folder)
     before = listing(folder)
-    temporary = set(os.listdir(reading.tempfile.gettempdir()))
+    temporary = set(os.listdir(tempfile.gettempdir()))
     for _ in range(3):
         with read_only(path) as connection:
             assert connection.way == way
@@ -156,7 +169,7 @@ def test_a_read_sees_everything_and_leaves_nothing(tmp_path: Path, state: Callab
             assert [row[0] for row in connection.iterate("SELECT id FROM m")] == list(range(1, ROWS + 1))
             assert [f.code for f in connection.findings] == (["write-cut-off"] if way == "copy" else [])
         assert listing(folder) == before
-    left = {name for name in set(os.listdir(reading.tempfile.gettempdir())) - temporary if "hermes-tui-" in name}
+    left = {name for name in set(os.listdir(tempfile.gettempdir())) - temporary if "hermes-tui-" in name}
     assert not left
 
 
