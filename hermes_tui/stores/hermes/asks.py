@@ -259,10 +259,9 @@ def _term_condition(term: Term, columns: Sequence[str]) -> tuple[str, list[Any]]
         for column in columns:
             if unit.cjk:
                 first = next(utf16_units(unit.text))
-                escapes = list(dict.fromkeys((f"\\u{first:04x}", f"\\u{first:04X}")))
-                found = " OR ".join(f"instr({column}, ?)" for _ in escapes)
-                asked.append(f"instr({column}, ?) OR ({_may_escape(column)} AND ({found}))")
-                values += [unit.text, *escapes]
+                asked.append(f"instr({column}, ?) OR {column} < char(1) OR ({_may_escape(column)} AND {column} LIKE ?)")
+                # LIKE, because the digits of an escape may be in either case; it stops at NUL, hence char(1).
+                values += [unit.text, f"%\\u{first:04x}%"]
             elif unit.text.isascii():
                 asked.append(f"instr(lower({column}), ?) OR {_odd_letters(column)}")
                 values.append(unit.text)
@@ -278,5 +277,5 @@ def _odd_letters(column: str) -> str:
 
 
 def _may_escape(column: str) -> str:
-    """Where JSON escapes are read: tool calls, tool output, and structured content, which begins with NUL."""
-    return f"(m.role = 'tool' OR {column} < char(1))" if column == "m.content" else "1"
+    """Where JSON escapes are read, structured content aside: tool calls and tool output."""
+    return "m.role = 'tool'" if column == "m.content" else "1"
