@@ -35,7 +35,8 @@ KEY_SIGNS: Final = {
     "slash": "/", "question_mark": "?",
     "number_sign": "#", "left_square_bracket": "[", "right_square_bracket": "]", "less_than_sign": "<",
     "greater_than_sign": ">", "comma": ",", "full_stop": ".", "space": "Space", "enter": "Enter", "escape": "Esc",
-    "tab": "Tab", "up": "Up", "down": "Down", "left": "Left", "right": "Right", "home": "Home", "end": "End",
+    "tab": "Tab",
+    "shift+tab": "S-Tab", "up": "Up", "down": "Down", "left": "Left", "right": "Right", "home": "Home", "end": "End",
     "pageup": "PgUp", "pagedown": "PgDn", "f1": "F1", "ctrl+p": "^p", "ctrl+q": "^q", "left_curly_bracket": "{",
     "right_curly_bracket": "}", "plus": "+", "minus": "-", "ctrl+d": "^d", "ctrl+u": "^u", "ctrl+r": "^r", "f5": "F5",
 }  # fmt: skip

@@ -109,7 +109,8 @@ async def test_every_command_has_an_action() -> None:
     from hermes_tui.tui.widgets.virtual_list import VirtualList
 
     owners = {
-        "sessions": SessionsScreen, "transcript": TranscriptScreen, "recovery": RecoveryScreen, "lineage": LineageScreen,
+        "sessions": SessionsScreen, "transcript": TranscriptScreen, "recovery": RecoveryScreen,
+        "lineage": LineageScreen,
         "search": SearchScreen, "costs": CostsScreen, "cache": CacheScreen, "health": HealthScreen, "list": VirtualList,
     }  # fmt: skip
     async with browsing() as user:
