@@ -47,6 +47,10 @@ def _print(report: Health, context: Context) -> None:
     if mirror.fallbacks:
         reasons = ", ".join(f"{reason} {count:,}" for reason, count in mirror.fallbacks)
         context.print(tables.line(literal(f"  read past it: {reasons}")))
+    if report.trash.path is not None:
+        size = f"{report.trash.bytes / 1024:,.0f} KiB"
+        words = f"{report.trash.path}, {tables.count(report.trash.sessions)} sessions, {size}"
+        context.print(tables.line(clean_line(f"trash: {words}")))
 
 
 def _print_finding(finding: Finding, context: Context) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from hermes_tui.library.sources import Library, store_failure
+from hermes_tui.library.trash import Trash
 from hermes_tui.model import Finding, StoreStatus
 from hermes_tui.storage.errors import Interrupted, StorageError
 from hermes_tui.stores.protocol import Store
@@ -27,6 +28,16 @@ class MirrorHealth:
 
 
 @dataclass(frozen=True, slots=True)
+class TrashHealth:
+    """What was deleted and can be brought back."""
+
+    path: str | None = None
+    """``None`` where nothing was ever deleted."""
+    bytes: int = 0
+    sessions: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Health:
     """The whole report."""
 
@@ -37,6 +48,7 @@ class Health:
     """What is wrong in the settings file."""
     missing: tuple[str, ...]
     """Places given by hand where no store is."""
+    trash: TrashHealth = field(default_factory=TrashHealth)
 
 
 MirrorCheck = Callable[[Library], MirrorHealth]
@@ -52,7 +64,16 @@ def doctor(library: Library, mirror: MirrorCheck | None = None) -> Health:
             for problem in library.settings.problems
         ),
         missing=library.missing,
+        trash=_trash(library),
     )
+
+
+def _trash(library: Library) -> TrashHealth:
+    trash = Trash(library.locations.trash)
+    entries = trash.entries()
+    if not entries:
+        return TrashHealth()
+    return TrashHealth(str(trash.folder), trash.size(), sum(len(entry.holds) for entry in entries))
 
 
 def _checked(store: Store) -> StoreStatus:

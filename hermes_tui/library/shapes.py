@@ -292,6 +292,7 @@ def health(report: Health) -> Shape:
         "mirror": _mirror(report.mirror),
         "settings": [finding(one) for one in report.settings],
         "missing": list(report.missing),
+        "trash": {"path": report.trash.path, "bytes": report.trash.bytes, "sessions": report.trash.sessions},
     }
 
 

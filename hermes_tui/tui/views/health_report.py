@@ -40,6 +40,9 @@ def health_lines(health: Health, width: int, glyphs: Glyphs) -> list[HealthLine]
         )
     out.append(HealthLine(()))
     out += _mirror(health.mirror, width, glyphs)
+    if health.trash.path is not None:
+        words = f"{count(health.trash.sessions)} deleted sessions can come back, {size(health.trash.bytes)}"
+        out.append(HealthLine((("  ", ""), (fit("trash", NAME), "strong"), (words, "muted"))))
     if health.settings:
         out += [HealthLine(()), HealthLine((("  settings", "title"),))]
         for finding in health.settings:
