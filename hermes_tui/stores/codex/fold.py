@@ -85,9 +85,20 @@ class CodexFold:
             if type(payload) is dict and (
                 (kind == "event_msg" and self._repeats(payload, value))
                 or (kind == "response_item" and self._skim(payload, value, record))
+                or (kind == "token_usage_record" and self._spend(payload, value, record))
             ):
                 return
         self._reader.feed(record)
+
+    def _spend(self, payload: dict[str, Any], value: dict[str, Any], record: Record) -> bool:
+        """Take in a usage record, which no entry of the transcript depends on."""
+        reader, stamp = self._reader, value.get("timestamp")
+        if reader.owner.copied or type(stamp) is not str or len(stamp) != _STAMP_LENGTH:
+            return False
+        reader.pass_over()
+        reader.ledger.feed(Line("token_usage_record", payload, stamp, None), record, copied=False)
+        self._stamped(stamp)
+        return True
 
     def _repeats(self, payload: dict[str, Any], value: dict[str, Any]) -> bool:
         """Whether an event says nothing that raw items and usage records have not said, while nothing is damaged."""
@@ -100,6 +111,7 @@ class CodexFold:
         else:
             told = kind in _TWINS
         if told:
+            self._reader.pass_over()
             self._stamped(value.get("timestamp"))
             self._await(payload)
         return told

@@ -99,6 +99,10 @@ class LineReader:
             self.assembler.feed(line, record, copied=copied, part=part)
         self._look(line)
 
+    def pass_over(self) -> None:
+        """A line was taken in elsewhere: a meta after it is not the first line."""
+        self._lines += 1
+
     def skim(self, kind: MessageKind, payload: Mapping[str, object], line: int) -> None:
         """Take in an item of the model that needs no twin: what ledger and later lines must know of it."""
         self._lines += 1
