@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from array import array
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from hashlib import blake2b
@@ -377,14 +378,12 @@ class TranscriptFold:
         parents = {entry.uuid: entry for entry in self.entries}
         owners = {entry.uuid: entry.message_id for entry in self.entries if entry.message_id is not None}
         billed = {owners.get(reply.uuid) for reply in replies} - {None}
+        places = [change.place for change in self._changes]
         found: dict[str, tuple[CacheEvent, ...]] = {}
         for before, reply in pairwise(replies):
             low, high = sorted((before.place, reply.place))
-            events = [
-                CacheEvent(change.cause, RawText(change.evidence))
-                for change in self._changes
-                if low < change.place <= high
-            ]
+            between = self._changes[bisect_right(places, low) : bisect_right(places, high)]
+            events = [CacheEvent(change.cause, RawText(change.evidence)) for change in between]
             if before.model != reply.model:
                 events.append(CacheEvent("model-change", RawText(f"{before.model} -> {reply.model}")))
             above = _reply_above(reply.uuid, owners.get(reply.uuid), parents, billed)
