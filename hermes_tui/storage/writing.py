@@ -196,7 +196,7 @@ class RetryingWriter:
 
     def _once(self, raw: apsw.Connection, callback: Callable[[apsw.Connection], T]) -> T:
         if self._prepare is not None:
-            self._prepare(raw)
+            self._get_ready(raw, self._prepare)
             self._prepare = None
         raw.execute("BEGIN IMMEDIATE")
         try:
@@ -206,6 +206,17 @@ class RetryingWriter:
             self._roll_back(raw)
             raise
         return value
+
+    def _get_ready(self, raw: apsw.Connection, prepare: Callable[[apsw.Connection], object]) -> None:
+        """Prepare the connection; on a locked file registering a tokenizer fails with an error of no kind: ask first."""
+        look = "PRAGMA schema_version"
+        raw.execute(look).fetchall()
+        try:
+            prepare(raw)
+        except apsw.Error:
+            # Locked meanwhile: then this says so.
+            raw.execute(look).fetchall()
+            raise
 
     def _roll_back(self, raw: apsw.Connection) -> None:
         """Undo what was begun; where SQLite has done so already (a full disk, a lost lock) there is nothing left."""

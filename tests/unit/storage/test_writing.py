@@ -120,6 +120,29 @@ def test_a_lock_that_ends_is_waited_for(store: Path, holder: apsw.Connection, mo
         assert writer.write(lambda raw: insert(raw, 1, 1)).tries == 4
 
 
+def test_tokenizers_are_registered_when_the_lock_ends(
+    store: Path, holder: apsw.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hermes_tui.storage.writing.TIMEOUT_MS", 1)
+    holder.execute("ROLLBACK")
+    holder.execute("BEGIN EXCLUSIVE")
+    holder.execute("INSERT INTO t(writer, n, words) VALUES (9, 9, 'x')")
+    pauses: list[int] = []
+
+    def pause() -> float:
+        pauses.append(1)
+        if len(pauses) == 3:
+            holder.execute("ROLLBACK")
+        return 0.001
+
+    def prepare(raw: apsw.Connection) -> None:
+        plain = raw.fts5_tokenizer("unicode61", [])
+        raw.register_fts5_tokenizer("ours", lambda connection, arguments: plain)
+
+    with RetryingWriter(store, pause=pause, prepare=prepare) as writer:
+        assert writer.write(lambda raw: insert(raw, 1, 1)).tries == 4
+
+
 def test_a_commit_that_meets_a_reader_runs_the_callback_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hermes_tui.storage.writing.TIMEOUT_MS", 1)
     store = create(tmp_path / "a.db", "delete")
