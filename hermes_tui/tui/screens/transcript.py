@@ -90,7 +90,7 @@ class TranscriptScreen(ReadingScreen):
         if self._places.query:
             left += self._find_words()
         right: list[Run] = []
-        hidden = sum(not is_shown(head, False) for head in view.heads) if total < 20_000 else 0
+        hidden = view.hidden
         if hidden and not view.all_states:
             right += [(f"{hidden:,} rewound or dead branch hidden  ", "muted"), ("s", "key"), (" shows", "muted")]
         problems = len(self._transcript.problems) if self._transcript is not None else 0

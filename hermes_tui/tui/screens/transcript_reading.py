@@ -176,8 +176,9 @@ class ReadingScreen(Place):
         if self._waiting is not None:
             self._waiting += event.heads
         else:
+            known = len(self.view.heads)
             self.view.add(event.heads)
-            self._land()
+            self._land(known)
         if event.done:
             self._reading = False
             if self._waiting is not None:
@@ -189,11 +190,12 @@ class ReadingScreen(Place):
             self.all_read()
         self.show_status()
 
-    def _land(self) -> None:
-        """Go to the message that was asked for, once it is read."""
+    def _land(self, first: int) -> None:
+        """Go to the message that was asked for, once it is read; looks from ``first`` on."""
         if self._landing is None:
             return
-        for item, head in enumerate(self.view.heads):
+        for item in range(first, len(self.view.heads)):
+            head = self.view.heads[item]
             if head.id != self._landing or (self._landing_part is not None and head.part != self._landing_part):
                 continue
             if not is_shown(head, self.view.all_states):

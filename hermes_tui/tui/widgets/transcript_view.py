@@ -67,6 +67,8 @@ class TranscriptView(Inked, ScrollView, can_focus=True):
         self.heights = VariedHeights()
         self.blocks: OrderedDict[int, Block] = OrderedDict()
         self.all_states = False
+        self.hidden = 0
+        """Messages in states that are shown on request only."""
         self.pieces: dict[int, int] = {}
         """Which piece of a long text is shown."""
         self._flipped: set[int] = set()
@@ -90,6 +92,7 @@ class TranscriptView(Inked, ScrollView, can_focus=True):
     def clear(self) -> None:
         """Forget everything."""
         self.heads = []
+        self.hidden = 0
         self.heights = VariedHeights()
         self.forget_blocks()
         self.pieces.clear()
@@ -108,6 +111,7 @@ class TranscriptView(Inked, ScrollView, can_focus=True):
             return
         first = len(self.heads)
         self.heads.extend(heads)
+        self.hidden += sum(not is_shown(head, False) for head in heads)
         for item in range(first, len(self.heads)):
             self._link(item)
         self.heights.extend([self._height(item) for item in range(first, len(self.heads))])
