@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 PEEK: Final = 300
 """Characters of a text that may be seen in a row."""
 MOST_PEEKS: Final = 4_000
+MOST_PROMPTS: Final = 2_000
+"""Prompts compared by text with what a compaction kept."""
 LARGEST: Final = 100_000
 """Texts over this many bytes are not read for one line of them."""
 
@@ -64,6 +66,7 @@ class RecoveryScreen(Place):
         self._recovery: Recovery | None = None
         self._heads: Sequence[MessageHead] = ()
         self._transcript: Transcript | None = None
+        self._prompts: dict[tuple[str, int], str] = {}
         self._pairs: list[Pair] = []
         self._rows: list[Pair] = []
         self._shown: Shown = "both"
@@ -101,6 +104,10 @@ class RecoveryScreen(Place):
                 if worker.is_cancelled:
                     return
                 heads += batch
+            prompts = [head for head in heads if head.kind == "prompt" and head.size <= LARGEST][-MOST_PROMPTS:]
+            self._prompts = {
+                (message.head.id, message.head.part): message.text or "" for message in transcript.load(prompts)
+            }
             self._transcript = transcript
         recovery = recover(self._found, cut)
         if not worker.is_cancelled:
@@ -113,7 +120,7 @@ class RecoveryScreen(Place):
         if event.cut != self._cut:
             return
         self._recovery = event.recovery
-        self._pairs = pairs(self._heads, event.recovery, event.cut)
+        self._pairs = pairs(self._heads, event.recovery, event.cut, self._prompts)
         self._show(at_end=True)
 
     def _show(self, *, at_end: bool = False) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -18,6 +18,7 @@ from hermes_tui.tui.views.blocks import KIND_INKS
 Shown = Literal["both", "record", "recovery"]
 KIND: Final = 11
 LABEL: Final = 8
+NO_TEXTS: Final[Mapping[tuple[str, int], str]] = {}
 CHARACTERS_A_TOKEN: Final = 4
 """A rule of thumb, said as "about"."""
 
@@ -32,14 +33,27 @@ class Pair:
     message: Message | None
 
 
-def pairs(heads: Sequence[MessageHead], recovery: Recovery, cut: PowerCut | None) -> list[Pair]:
-    """Both lists in one order: the record's, with what only the recovery has where it stands there."""
+def pairs(
+    heads: Sequence[MessageHead],
+    recovery: Recovery,
+    cut: PowerCut | None,
+    prompts: Mapping[tuple[str, int], str] = NO_TEXTS,
+) -> list[Pair]:
+    """Both lists in one order: the record's, with what only the recovery has where it stands there.
+
+    A compaction stores the prompts it keeps once more, under ids of its own: they are told by their text.
+    """
     record = [(number, head) for number, head in enumerate(heads, 1) if is_shown(head, True)]
     places = {(head.id, head.part): at for at, (_, head) in enumerate(record)}
     out: list[Pair] = []
     at = 0
     for message in recovery.messages:
         place = places.get((message.head.id, message.head.part))
+        if place is None and message.head.kind == "prompt":
+            same = (
+                n for n in range(at, len(record)) if prompts.get((record[n][1].id, record[n][1].part)) == message.text
+            )
+            place = next(same, None)
         if place is not None and place >= at:
             out += [Pair(number, head, None) for number, head in record[at:place]]
             number, head = record[place]
