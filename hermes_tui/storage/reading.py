@@ -25,13 +25,13 @@ import stat
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, TypeVar
 
 import apsw
 
 from hermes_tui.model import Finding
+from hermes_tui.records import dataclass
 from hermes_tui.storage.errors import (
     DeadlineExceeded,
     Interrupted,
@@ -143,7 +143,7 @@ class ReadConnection:
     def prepare(self, preparation: Callable[[apsw.Connection], object]) -> None:
         """Do this to the connection (register a tokenizer or a function), now and whenever it is opened again."""
         self._preparations.append(preparation)
-        preparation(self._current().raw)
+        self._get_ready(self._current().raw, preparation)
 
     def rows(self, sql: str, params: Parameters = ()) -> list[Row]:
         """Every row of one statement; text that is not UTF-8 comes with U+FFFD in it.
@@ -231,8 +231,13 @@ class ReadConnection:
         if self._opened is None:
             self._opened = self._choose()
             for preparation in self._preparations:
-                preparation(self._opened.raw)
+                self._get_ready(self._opened.raw, preparation)
         return self._opened
+
+    def _get_ready(self, raw: apsw.Connection, preparation: Callable[[apsw.Connection], object]) -> None:
+        """On a locked file registering a tokenizer fails without a reason, so ask first."""
+        self._ask(lambda: raw.execute("PRAGMA schema_version").fetchall())
+        self._ask(lambda: preparation(raw))
 
     def _outdated(self, opened: _Opened) -> bool:
         return opened.way in _FROZEN and stamp_of(self._real) != opened.stamp

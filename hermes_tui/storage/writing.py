@@ -13,7 +13,6 @@ import random
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Generic, Literal, TypeVar
@@ -21,6 +20,7 @@ from typing import Final, Generic, Literal, TypeVar
 import apsw
 
 from hermes_tui.locations import FILE_MODE
+from hermes_tui.records import dataclass
 from hermes_tui.storage.errors import StorageError, StoreUnreadable, WriteFailed, WriteLost
 from hermes_tui.storage.sharing import SHARING
 
@@ -208,7 +208,7 @@ class RetryingWriter:
         return value
 
     def _get_ready(self, raw: apsw.Connection, prepare: Callable[[apsw.Connection], object]) -> None:
-        """Prepare the connection; on a locked file registering a tokenizer fails with an error of no kind: ask first."""
+        """Prepare the connection; on a locked file registering a tokenizer fails without a reason, so ask first."""
         look = "PRAGMA schema_version"
         raw.execute(look).fetchall()
         try:

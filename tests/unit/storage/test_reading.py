@@ -404,6 +404,23 @@ def test_a_locked_file_is_waited_for_and_then_said(tmp_path: Path) -> None:
     holder.close()
 
 
+def test_a_lock_that_comes_before_a_tokenizer_is_registered_is_said(tmp_path: Path) -> None:
+    path = rollback(tmp_path)
+    with read_only(path, busy_ms=100) as connection:
+        holder = apsw.Connection(str(path))
+        holder.execute("BEGIN EXCLUSIVE")
+
+        def register(raw: apsw.Connection) -> None:
+            raw.fts5_tokenizer("unicode61", [])
+
+        with pytest.raises(StoreBusy, match="another program held it"):
+            connection.prepare(register)
+        holder.execute("ROLLBACK")
+        connection.prepare(register)
+        assert connection.one("SELECT count(*) FROM m") == (ROWS,)
+        holder.close()
+
+
 def test_readers_in_many_threads_beside_a_writer(tmp_path: Path) -> None:
     """Ways with and without locks are kept apart, so that no close drops another connection's locks."""
     path = wal_crashed(tmp_path)
