@@ -90,9 +90,14 @@ class ChangeDialog(Dialog[ChangeResult]):
             yield StillLines(id="hint")
 
     def on_mount(self) -> None:
-        self.query_one("#title", StillLines).show(lambda _: [((self.heading(), "title"),), ()])
+        # Keys are the dialog's own: a list in focus would take Enter for itself.
+        self.query_one(LineList).can_focus = False
+        self.begin()
+
+    def begin(self) -> None:
+        """The box is there."""
+        self.refresh_heading()
         self.query_one("#hint", StillLines).show(self._hint)
-        self.query_one(LineList).focus()
         self.make_plan()
 
     def refresh_heading(self) -> None:
@@ -134,6 +139,10 @@ class ChangeDialog(Dialog[ChangeResult]):
         if event.number == self._number:
             self.plan, self._progress = event.plan, ""
             self._show()
+            self.planned()
+
+    def planned(self) -> None:
+        """A plan is there."""
 
     # Doing.
 
@@ -259,7 +268,7 @@ class RenameDialog(ChangeDialog):
             yield LineList()
             yield StillLines(id="hint")
 
-    def on_mount(self) -> None:
+    def begin(self) -> None:
         self.query_one("#title", StillLines).show(lambda _: [((self.heading(), "title"),)])
         line = self.query_one("#line", FilterLine)
         line.value = self._title
@@ -275,8 +284,7 @@ class RenameDialog(ChangeDialog):
         self._asked = event.value.strip()
         self.make_plan()
 
-    @on(ChangeDialog.Planned)
-    def _go_on(self) -> None:
+    def planned(self) -> None:
         """Nothing is lost by a new title: the plan needs no second question."""
         if self.ready:
             self.action_go()

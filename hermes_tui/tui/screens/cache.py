@@ -54,6 +54,8 @@ class CacheScreen(Place):
     def __init__(self, desk: Desk) -> None:
         super().__init__(desk)
         self._shown: Found | None = None
+        self._asked = False
+        """Whether a report was asked for since the library was opened."""
         self._all = False
         self._expected = False
         self._by_time = False
@@ -89,15 +91,15 @@ class CacheScreen(Place):
         self.query_one("#plot", StillLines).show(self._plot)
 
     def on_screen_resume(self) -> None:
-        super().on_screen_resume()
         if self.desk.library is None:
             return
         if self.desk.subject is None:
             self._all = True
-        if self._report is None or (not self._all and self.desk.subject != self._shown):
+        if not self._asked or (not self._all and self.desk.subject != self._shown):
             self.read()
 
     def library_ready(self) -> None:
+        self._asked = False
         self.on_screen_resume()
 
     def stores_changed(self) -> None:
@@ -106,6 +108,7 @@ class CacheScreen(Place):
 
     def read(self) -> None:
         """Look at another conversation, or at all."""
+        self._asked = True
         self._shown = self.desk.subject
         self._report, self._drops, self._curve = None, [], NO_CURVE
         self._title = literal("all conversations" if self._all else "")

@@ -66,7 +66,6 @@ class CostsScreen(Place):
         self.table.focus()
         self.query_one("#groupings", StillLines).show(self._groupings)
         self.query_one("#heading", StillLines).show(lambda width: [heading(self._grouping, self._inner(width))])
-        super().on_mount()
 
     def library_ready(self) -> None:
         self._name_stores()

@@ -52,7 +52,6 @@ class HealthScreen(Place):
     def on_mount(self) -> None:
         self.report.say(("Checking every store. This may take a while for large ones.", "muted"))
         self.report.focus()
-        super().on_mount()
 
     def library_ready(self) -> None:
         self._name_stores()

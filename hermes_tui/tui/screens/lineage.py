@@ -69,7 +69,6 @@ class LineageScreen(Place):
         self.nodes.focus()
 
     def on_screen_resume(self) -> None:
-        super().on_screen_resume()
         if self.desk.subject is not None and self.desk.subject != self._shown:
             self._shown = self.desk.subject
             self._lines, self._lineage = [], None

@@ -46,7 +46,7 @@ class Place(Screen[None]):
         """The widgets between tabs and status line."""
         raise NotImplementedError
 
-    # What the app tells.
+    # What the app tells. Textual calls a handler of every class from the screen's own up to this one: none calls super.
 
     def on_mount(self) -> None:
         if self.desk.library is not None:

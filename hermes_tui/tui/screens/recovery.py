@@ -87,7 +87,6 @@ class RecoveryScreen(Place):
     def on_mount(self) -> None:
         self.list.say(("Working out what would be sent.", "muted"))
         self.list.focus()
-        super().on_mount()
 
     def library_ready(self) -> None:
         self._name_stores()

@@ -123,7 +123,6 @@ class SearchScreen(Place):
         self.query_one("#filters", StillLines).show(self._filters_line)
         self._say_how()
         self.query_one(FilterLine).focus()
-        super().on_mount()
 
     def library_ready(self) -> None:
         self._name_stores()

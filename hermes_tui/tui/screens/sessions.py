@@ -128,7 +128,6 @@ class SessionsScreen(ChangingList):
         self.query_one("#sign", StillLines).show(lambda _: [(("/ ", "key"),)])
         self.query_one("#heading", StillLines).show(self._heading)
         self._show_facets()
-        super().on_mount()
         self.set_interval(LOOK_EVERY, self._look)
         self.set_interval(AGE_EVERY, self.rows.refresh)
 
@@ -323,7 +322,6 @@ class SessionsScreen(ChangingList):
         self.load_list()
 
     def on_screen_resume(self) -> None:
-        super().on_screen_resume()
         if self._stamps is not None:
             self._look()
 

@@ -119,7 +119,6 @@ class ReadingScreen(Place):
         self.query_one("#head", StillLines).show(self._head)
         self.view.focus()
         self.view.say("Reading.")
-        super().on_mount()
         self.set_interval(LOOK_EVERY, self._look)
 
     def library_ready(self) -> None:
