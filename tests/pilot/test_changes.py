@@ -1,0 +1,84 @@
+"""Changes from the screen, on a Hermes home of our own examples."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hermes_tui.library.demo import write_demo
+from hermes_tui.library.sources import Library, SourceOptions, open_library
+from hermes_tui.tui.widgets.session_list import SessionList
+from tests.pilot.memory_store import NOW
+from tests.pilot.steps import User, browsing
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Library:
+    write_demo(tmp_path / "examples", NOW, ["hermes", "claude"])
+    environ = {"HERMES_TUI_HOME": str(tmp_path / "own"), "HOME": str(tmp_path)}
+    return open_library(SourceOptions(paths=(str(tmp_path / "examples"),)), environ)
+
+
+async def choose(user: User, title: str) -> None:
+    """Put the cursor on a conversation by the filter."""
+    await user.press("slash")
+    await user.types(title)
+    await user.press("enter")
+
+
+async def test_delete_is_shown_first_then_done_and_restored(library: Library) -> None:
+    async with browsing(library) as user:
+        await choose(user, "websocket")
+        user.sees("1 match")
+        await user.press("D")
+        user.sees("Delete this conversation", "4 sessions with", "It goes into the trash first")
+        await user.press("escape")
+        user.sees("One websocket in two hundred")
+        await user.press("D", "enter")
+        user.sees("0 match")
+        await user.press("U")
+        user.sees("What was deleted in the last 30 days", "4 in the trash")
+        await user.press("enter")
+        user.sees("1 match")
+
+
+async def test_rename_and_archive(library: Library) -> None:
+    async with browsing(library) as user:
+        await choose(user, "Streaming importer")
+        await user.press("r", *["backspace"] * 20)
+        await user.types("Streaming importer two")
+        await user.press("enter")
+        user.sees("Streaming importer two")
+        await user.press("a")
+        user.sees("Archive this conversation")
+        await user.press("enter")
+        user.sees("0 match")
+
+
+async def test_prune_explains_what_stays(library: Library) -> None:
+    async with browsing(library) as user:
+        await user.press("P")
+        user.sees("Prune what was not active for 90 days", "stay as they are", "never ended")
+        await user.press("minus")
+        user.sees("for 60 days")
+
+
+async def test_other_agents_are_never_written_and_their_command_is_shown(library: Library) -> None:
+    async with browsing(library) as user:
+        await choose(user, "rounding bug")
+        await user.press("D")
+        user.sees("are never written by this program")
+        await user.press("escape")
+
+
+async def test_pins_and_tags_are_kept_and_narrow_the_list(library: Library) -> None:
+    async with browsing(library) as user:
+        await choose(user, "websocket")
+        await user.press("b", "number_sign")
+        await user.types("urgent")
+        await user.press("enter", "escape")
+        assert "One websocket" in user.row("#urgent")
+        rows = user.app.screen.query_one(SessionList)
+        assert [one.pinned for one in rows.annotations.values()] == [True]
+    assert library.locations.annotations.read_text(encoding="utf-8").count("\n") == 2
