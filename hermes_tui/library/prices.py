@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
@@ -351,6 +351,7 @@ def _keep(cache: Path | None, name: str, known: dict[tuple[str, str], tuple[Peri
     # Imported late: needed only on the day a new model is seen.
     import json
     import tempfile
+    from dataclasses import asdict
 
     if cache is None:
         return
