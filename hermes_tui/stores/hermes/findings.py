@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from hermes_tui.model import Finding, Origin, StoreRef, StoreState, StoreStatus
-from hermes_tui.storage.errors import Interrupted, StorageError
+from hermes_tui.storage.errors import Interrupted, StorageError, StoreDamaged
 from hermes_tui.storage.reading import ReadConnection
 from hermes_tui.stores.hermes.asking import Asking
 from hermes_tui.stores.hermes.cells import EARLIEST, LATEST
@@ -33,12 +33,13 @@ def quick_status(ref: StoreRef, home: Home, asking: Asking, logs_only: int) -> S
     except StorageError as error:
         findings.append(Finding("unreadable", "error", error.detail, advice=error.advice, paths=(str(home.store),)))
         origin = "scan" if logs_only else None
-        known = logs_only or None
-        return StoreStatus(ref, "unreadable", origin, known, findings=tuple(findings), active_profile=home.active)
+        only_logs = logs_only or None
+        return StoreStatus(ref, "unreadable", origin, only_logs, findings=tuple(findings), active_profile=home.active)
     findings += found
     worst = any(finding.severity != "info" for finding in findings)
     state = "degraded" if worst else "ok" if sessions or logs_only else "empty"
-    return StoreStatus(ref, state, "store", sessions + logs_only, findings=tuple(findings), active_profile=home.active)
+    known = None if sessions is None else sessions + logs_only
+    return StoreStatus(ref, state, "store", known, findings=tuple(findings), active_profile=home.active)
 
 
 def _no_store(home: Home) -> Finding:
@@ -85,15 +86,22 @@ def _repair_backups(store: Path) -> list[Path]:
     return [path for path in found if not path.name.endswith(("-wal", "-shm"))]
 
 
-def _quick(connection: ReadConnection, schema: Schema) -> tuple[int, list[Finding]]:
-    """The number of sessions and what a few look-ups in indexes tell."""
-    row = connection.one("SELECT count(id) FROM sessions")
+def _quick(connection: ReadConnection, schema: Schema) -> tuple[int | None, list[Finding]]:
+    """The number of sessions and what a few look-ups in indexes tell; ``None`` where a damaged page hides it."""
     found = [*connection.findings, *_about_schema(connection, schema)]
-    absurd = _absurd_starts(connection, schema)
+    sessions: int | None = None
+    try:
+        row = connection.one("SELECT count(id) FROM sessions")
+        sessions = row[0] if row else 0
+        absurd = _absurd_starts(connection, schema)
+    except StoreDamaged as error:
+        # What lies on other pages is listed all the same.
+        found.append(Finding("damaged", "error", error.reason, advice=error.advice, paths=(connection.path,)))
+        return sessions, found
     if absurd:
         detail = f"{absurd} sessions have a start that is no time; it is shown as unknown."
         found.append(Finding("absurd-time", "warn", detail, absurd, paths=(connection.path,)))
-    return (row[0] if row else 0), found
+    return sessions, found
 
 
 def _about_schema(connection: ReadConnection, schema: Schema) -> Iterator[Finding]:

@@ -12,8 +12,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from hermes_tui.model import LineageKind
+from hermes_tui.storage.errors import StoreDamaged
 from hermes_tui.storage.reading import ReadConnection
 from hermes_tui.stores.hermes.cells import EARLIEST, LATEST, filled_text, flag, json_or_none, text_or_none, time_or_none
+from hermes_tui.stores.hermes.salvage import salvaged
 from hermes_tui.stores.hermes.schema import Schema
 
 MOST_STEPS: Final = 100
@@ -319,8 +321,25 @@ def kind_expression(schema: Schema) -> str:
 
 
 def all_links(connection: ReadConnection, schema: Schema) -> Links:
-    """Every session of the store."""
-    return Links(link_of(row) for row in connection.rows(link_query(schema)))
+    """Every session of the store; one on a damaged page is there with nothing but its id."""
+    try:
+        return Links(link_of(row) for row in connection.rows(link_query(schema)))
+    except StoreDamaged:
+        # The ids stand in an index of their own, so that most often all of them can be read.
+        ids = [row[0] for row in connection.rows("SELECT id FROM sessions WHERE typeof(id) = 'text'")]
+        found, lost = salvaged(lambda some: {link.id: link for link in _links_of(connection, schema, some)}, ids)
+        return Links([*found.values(), *map(_unread, sorted(lost))])
+
+
+def _unread(identity: str) -> Link:
+    return link_of((identity, *[None] * (len(_COLUMNS) - 1), None))
+
+
+def _links_of(connection: ReadConnection, schema: Schema, ids: Sequence[str]) -> Iterable[Link]:
+    """The links of these sessions alone."""
+    for part in batches(ids):
+        marks = ",".join("?" * len(part))
+        yield from map(link_of, connection.rows(link_query(schema, f"WHERE s.id IN ({marks})"), part))
 
 
 def links_around(connection: ReadConnection, schema: Schema, ids: Sequence[str]) -> Links:
@@ -372,12 +391,8 @@ _DOWN_COMPRESSED: Final = """
 
 def _walked(connection: ReadConnection, schema: Schema, ids: Sequence[str], up: str, down: str) -> Links:
     """The links that two recursive walks find."""
-    found: list[Link] = []
     if not schema.has("sessions", "parent_session_id", "end_reason"):
-        for part in batches(ids):
-            marks = ",".join("?" * len(part))
-            found += map(link_of, connection.rows(link_query(schema, f"WHERE s.id IN ({marks})"), part))
-        return Links(found)
+        return Links(_links_of(connection, schema, ids))
     sql = f"WITH RECURSIVE {up}, {down} " + link_query(schema, "WHERE s.id IN (SELECT id FROM down)")
     return Links(map(link_of, connection.rows(sql, {"ids": json_ids(ids)})))
 

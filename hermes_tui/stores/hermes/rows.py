@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -12,6 +13,7 @@ from hermes_tui.storage.reading import ReadConnection
 from hermes_tui.stores.hermes.cells import count, filled_text, flag, text_or_none, time_or_none
 from hermes_tui.stores.hermes.content import HASHED_BYTES, TYPED, opens_summary, read_content
 from hermes_tui.stores.hermes.links import Link, Links, batches, children_counts, json_ids, links_around
+from hermes_tui.stores.hermes.salvage import salvaged
 from hermes_tui.stores.hermes.schema import Schema
 from hermes_tui.stores.hermes.spend import (
     SESSION_COLUMNS,
@@ -85,6 +87,8 @@ class RowMaker:
     """Sessions with an unexpired lock or lease."""
     previews: dict[str, RawText]
     compactions: dict[str, int]
+    lost: Mapping[str, int]
+    """Of a damaged store: how many of these could not be read of a session."""
     now: float
 
     def conversation(self, link: Link) -> SessionRow:
@@ -151,7 +155,7 @@ class RowMaker:
 
     def _problems(self, link: Link) -> int:
         in_ring = any(link.id in ring for ring in self.links.rings)
-        return link.bad_config + link.bad_time + self.links.orphan(link) + in_ring
+        return link.bad_config + link.bad_time + self.links.orphan(link) + in_ring + self.lost.get(link.id, 0)
 
 
 def last_active(link: Link) -> float | None:
@@ -195,11 +199,23 @@ def read_rows(
     conversation: bool,
     now: float,
 ) -> dict[str, SessionRow]:
-    """Rows by the id that was asked for; those that are not there are left out."""
-    links = links_around(connection, schema, ids)
-    present = [links.by_id[identity] for identity in ids if identity in links.by_id]
-    maker = row_maker(connection, schema, ref, links, present, conversation=conversation, now=now)
-    return {link.id: maker.conversation(link) if conversation else maker.session(link) for link in present}
+    """Rows by the id that was asked for; those that are not there are left out.
+
+    Of a damaged store, a session that cannot be read is a row with its id and a problem.
+    """
+
+    def read(some: Sequence[str]) -> dict[str, SessionRow]:
+        links = links_around(connection, schema, some)
+        present = [links.by_id[identity] for identity in some if identity in links.by_id]
+        maker = row_maker(connection, schema, ref, links, present, conversation=conversation, now=now)
+        return {link.id: maker.conversation(link) if conversation else maker.session(link) for link in present}
+
+    found, lost = salvaged(read, ids)
+    return found | {identity: _bare_row(ref, SessionId(identity)) for identity in lost}
+
+
+def _bare_row(ref: StoreRef, identity: SessionId) -> SessionRow:
+    return SessionRow(ref, identity, identity, identity, resumable=False, problems=1)
 
 
 def row_maker(
@@ -215,20 +231,19 @@ def row_maker(
     """Read what the rows of these sessions need."""
     parts = [part.id for link in wanted for part in (links.conversation(link) if conversation else [link])]
     ids = list(dict.fromkeys(parts))
-    return RowMaker(
-        ref,
-        links,
-        read_details(connection, schema, ids),
-        held_sessions(connection, schema, now),
-        read_previews(connection, schema, ids),
-        count_compactions(connection, schema, ids),
-        now,
-    )
+    usage, no_usage = salvaged(partial(read_usage_rows, connection, schema), ids)
+    details, no_details = salvaged(partial(read_details, connection, schema, usage), ids)
+    previews, no_previews = salvaged(partial(read_previews, connection, schema), ids)
+    compactions, no_compactions = salvaged(partial(count_compactions, connection, schema), ids)
+    lost = Counter(identity for some in (no_usage, no_details, no_previews, no_compactions) for identity in some)
+    held = held_sessions(connection, schema, now)
+    return RowMaker(ref, links, details, held, previews, compactions, lost, now)
 
 
-def read_details(connection: ReadConnection, schema: Schema, ids: Sequence[str]) -> dict[str, Details]:
-    """Details of these sessions by id."""
-    usage = read_usage_rows(connection, schema, ids)
+def read_details(
+    connection: ReadConnection, schema: Schema, usage: Mapping[str, list[UsageRow]], ids: Sequence[str]
+) -> dict[str, Details]:
+    """Details of these sessions by id, with their usage rows."""
     columns = f"{schema.select('sessions', _DETAILS, 's')}, {schema.select('sessions', SESSION_COLUMNS, 's')}"
     found: dict[str, Details] = {}
     for some in batches(ids):

@@ -277,3 +277,30 @@ def test_usage_below_the_sessions_row_is_stood_in_for(tmp_path: Path) -> None:
     rows = store.rows([SessionId(NAMES["plain"]), SessionId(NAMES["plain2"])])
     assert [row.usage.input for row in rows if row.usage] == [4800, 900]
     assert rows[0].request_count == 4
+
+
+@pytest.mark.parametrize("table", ["sessions", "messages", "session_model_usage", "idx_sessions_started"])
+def test_a_damaged_page_loses_what_lies_on_it_and_nothing_else(tmp_path: Path, table: str) -> None:
+    home = copied(tmp_path)
+    whole = stores(home)["hermes/default"].listing(ListQuery(sessions=True))
+    damage_first_leaf(home / "state.db", table)
+    store = stores(home)["hermes/default"]
+    ids = [entry.id for entry in store.listing(ListQuery(sessions=True)).entries]
+    assert sorted(ids) == sorted(entry.id for entry in whole.entries)
+    rows = store.rows(ids, conversation=False)
+    assert [row.id for row in rows] == ids
+    assert any(row.title for row in rows)
+    assert table == "idx_sessions_started" or any(row.problems for row in rows)
+    assert store.status().state != "unreadable"
+
+
+def damage_first_leaf(path: Path, table: str) -> None:
+    """Overwrite one page of rows of a table or index."""
+    connection = apsw.Connection(str(path))
+    size = connection.execute("PRAGMA page_size").fetchone()[0]
+    sql = "SELECT pageno FROM dbstat WHERE name = ? AND pagetype = 'leaf' ORDER BY pageno LIMIT 1"
+    page = connection.execute(sql, (table,)).fetchone()[0]
+    connection.close()
+    with path.open("r+b") as file:
+        file.seek((page - 1) * size)
+        file.write(b"\xff" * size)

@@ -1,0 +1,29 @@
+"""Reading many sessions of a damaged store: what lies on a broken page is lost for its sessions, not for the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+from hermes_tui.storage.errors import StoreDamaged
+
+Value = TypeVar("Value")
+
+
+def salvaged(
+    read: Callable[[Sequence[str]], Mapping[str, Value]], ids: Sequence[str]
+) -> tuple[dict[str, Value], frozenset[str]]:
+    """What a question by session ids gives, asked of halves where all together meet a damaged page.
+
+    Returns:
+        The answers by id, and the sessions whose answer cannot be read.
+    """
+    try:
+        return dict(read(ids)), frozenset()
+    except StoreDamaged:
+        if len(ids) <= 1:
+            return {}, frozenset(ids)
+    middle = len(ids) // 2
+    first, first_lost = salvaged(read, ids[:middle])
+    second, second_lost = salvaged(read, ids[middle:])
+    return {**first, **second}, first_lost | second_lost
