@@ -53,7 +53,7 @@ PICTURES = (
     Picture("cache", ("5", "a")),
     Picture("cache-of-one", ("slash", *"websocket", "enter", "c", "e")),
     Picture("health", ("6",)),
-    Picture("delete", ("f", "escape", "D")),
+    Picture("delete", ("j", "D")),
     Picture("keys", ("question_mark",)),
 )
 

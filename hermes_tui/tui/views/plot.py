@@ -10,6 +10,8 @@ from hermes_tui.tui.cells import fit, width_of
 from hermes_tui.tui.glyphs import Glyphs
 from hermes_tui.tui.inks import Line, Run
 
+WIDEST: Final = 6
+"""Cells of the widest bar."""
 LABELS: Final = 6
 """Cells of the labels left of the axis."""
 
@@ -30,7 +32,9 @@ class Curve:
 
 def plot_lines(curve: Curve, width: int, height: int, glyphs: Glyphs) -> list[Line]:
     """``height`` lines: the plot, its axis with marks, the labels under it."""
-    inner = max(4, width - LABELS - 1)
+    # Few values stand side by side as bars, not as walls.
+    inner = min(max(4, width - LABELS - 1), max(len(curve.values) * WIDEST, width_of(curve.first + curve.last) + 4))
+    inner = min(inner, max(4, width - LABELS - 1))
     rows = max(2, height - 2)
     columns = _columns(curve, inner)
     lines = [_row(columns, row, rows, glyphs) for row in range(rows)]
