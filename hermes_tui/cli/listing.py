@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from hermes_tui.cli.context import Context
 from hermes_tui.cli.parser import Subparsers, add_list_filters, positive
 from hermes_tui.library import shapes
-from hermes_tui.library.catalog import CatalogListing, listing, rows
+from hermes_tui.library.catalog import CatalogListing, listing, readable_rows
 from hermes_tui.model import ListQuery, SessionRow
 from hermes_tui.text import CleanText, clean_line, literal
 
@@ -33,8 +33,8 @@ def run(args: argparse.Namespace, context: Context) -> int:
     query = list_query(args, context)
     limit = None if args.all else (DEFAULT_LIMIT if args.limit is None else args.limit)
     found = listing(context.library, query, limit)
-    shown = rows(found.entries, conversation=not query.sessions)
-    context.note_stores(found.stores, found.failures)
+    shown, failures = readable_rows(found.entries, conversation=not query.sessions)
+    context.note_stores(found.stores, (*found.failures, *failures))
     if context.json:
         context.write(
             {

@@ -5,14 +5,15 @@ from __future__ import annotations
 import heapq
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC
 from itertools import islice
 
 from hermes_tui.library.prices import DEFAULT_PRICES, PriceTable
-from hermes_tui.library.sources import Found, Library, StoreFailure
+from hermes_tui.library.sources import Found, Library, StoreFailure, store_failure
 from hermes_tui.model import Listing, ListQuery, SessionId, SessionRow, Spend, StoreStatus
+from hermes_tui.storage.errors import Interrupted, StorageError
 from hermes_tui.stores.protocol import Store
 
 
@@ -47,12 +48,18 @@ def listing(library: Library, query: ListQuery, limit: int | None = None) -> Cat
     left_out: Counter[str] = Counter()
     for _, answer in answers:
         left_out.update(answer.left_out)
-    merged = [
-        _by_cost(library, store, answer)
-        if by_cost
-        else [(entry.order, CatalogEntry(store, entry.id, library.prices)) for entry in answer.entries]
-        for store, answer in answers
-    ]
+    merged: list[list[tuple[float, CatalogEntry]]] = []
+    for store, answer in answers:
+        entries = [(entry.order, CatalogEntry(store, entry.id, library.prices)) for entry in answer.entries]
+        if by_cost:
+            try:
+                entries = _by_cost(library, store, answer)
+            except Interrupted:
+                raise
+            except (StorageError, OSError) as error:
+                # Its rows stay, by what its list knows; that their cost is not known is told.
+                failures.append(store_failure(store.ref, error))
+        merged.append(entries)
     # Stable: rows of equal order keep the order of their store, stores the order they were found in.
     ordered = heapq.merge(*merged, key=lambda pair: -pair[0])
     return CatalogListing(
@@ -82,14 +89,50 @@ def statuses(library: Library) -> tuple[StoreStatus, ...]:
 
 
 def rows(entries: Sequence[CatalogEntry], *, conversation: bool = True) -> list[SessionRow]:
-    """The full rows of these entries in the same order, with their cost; rows gone since are left out."""
+    """The full rows of these entries in the same order, with their cost; rows gone since are left out.
+
+    Raises:
+        StorageError: a store cannot be read.
+        OSError: a folder cannot be read.
+    """
+    known: dict[tuple[str, SessionId], SessionRow] = {}
+    for group in _by_store(entries).values():
+        known.update(_rows_of_store(group, conversation))
+    return _in_order(entries, known)
+
+
+def readable_rows(
+    entries: Sequence[CatalogEntry], *, conversation: bool = True
+) -> tuple[list[SessionRow], list[StoreFailure]]:
+    """:func:`rows` as far as they can be read, and the stores that could not answer."""
+    known: dict[tuple[str, SessionId], SessionRow] = {}
+    failures: list[StoreFailure] = []
+    for group in _by_store(entries).values():
+        try:
+            known.update(_rows_of_store(group, conversation))
+        except Interrupted:
+            raise
+        except (StorageError, OSError) as error:
+            failures.append(store_failure(group[0].store.ref, error))
+    return _in_order(entries, known), failures
+
+
+def _by_store(entries: Sequence[CatalogEntry]) -> dict[str, list[CatalogEntry]]:
     groups: dict[str, list[CatalogEntry]] = {}
     for entry in entries:
         groups.setdefault(entry.store.ref.name, []).append(entry)
-    known: dict[tuple[str, SessionId], SessionRow] = {}
-    for name, group in groups.items():
-        for row in group[0].store.rows([entry.id for entry in group], conversation=conversation):
-            known[name, row.id] = priced(row, group[0].prices)
+    return groups
+
+
+def _rows_of_store(
+    group: Sequence[CatalogEntry], conversation: bool
+) -> Iterator[tuple[tuple[str, SessionId], SessionRow]]:
+    store = group[0].store
+    for row in store.rows([entry.id for entry in group], conversation=conversation):
+        yield (store.ref.name, row.id), priced(row, group[0].prices)
+
+
+def _in_order(entries: Sequence[CatalogEntry], known: Mapping[tuple[str, SessionId], SessionRow]) -> list[SessionRow]:
     places = [(entry.store.ref.name, entry.id) for entry in entries]
     return [known[place] for place in places if place in known]
 
