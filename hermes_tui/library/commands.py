@@ -22,8 +22,6 @@ class Command:
     """Where it works: ``app`` everywhere, ``list`` in every list, else a screen."""
     footer: bool = False
     """Whether the key line at the bottom names it."""
-    scope: str = ""
-    """Words of the help screen that group it; '' is the screen's name."""
 
     @property
     def action(self) -> str:

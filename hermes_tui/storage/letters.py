@@ -102,13 +102,3 @@ def positions(text: str) -> list[int]:
     kept = [place for place, letter in enumerate(text) if _FOLDING[ord(letter)] is not None]
     kept.append(len(text))
     return kept
-
-
-@functools.lru_cache(maxsize=512)
-def accented(letter: str) -> tuple[str, ...]:
-    """The letters beyond ASCII that fold to this one."""
-    return tuple(other for code in _ACCENTED_BLOCKS for other in (chr(code),) if _FOLDING[code] == letter)
-
-
-_ACCENTED_BLOCKS: Final = (*range(0xC0, 0x250), *range(0x1E00, 0x1F00), 0x212A, 0x212B)
-"""Latin letters with accents, and the Kelvin and Angstrom signs."""

@@ -62,8 +62,6 @@ class Going:
     """Children that become roots."""
     files: tuple[str, ...] = ()
     """Files beside the store that go with it."""
-    to_end: bool = False
-    """Never ended: it counts as ended by ``--end-idle``."""
     last_active: float | None = None
 
 

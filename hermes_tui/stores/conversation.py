@@ -29,7 +29,6 @@ RUNNING_SECONDS: Final = 300.0
 """Active so recently and never ended counts as running (contract.md, list)."""
 AUTOMATED_SOURCES: Final = frozenset({"cron", "webhook", "tool"})
 """Sources of runs nobody typed (model.ListQuery.automated)."""
-LEFT_OUT_REASONS: Final = ("archived", "delegated", "tool", "hidden")
 
 
 # ----------------------------------------------------------------------------------------------------- spend

@@ -137,7 +137,6 @@ class Proposal:
     messages: Iterator[Proposed]
     incomplete: str | None = None
     """Why the answer may miss something; may be set while the stream is read."""
-    exact_texts: bool = field(default=False)
     notes: list[str] = field(default_factory=list)
     """What was done otherwise than usual, one sentence each: an index that was not believed. Nothing is lost by it."""
     ranked: Callable[[int], Ranked | None] | None = None

@@ -140,18 +140,6 @@ def sparkline(values: tuple[float | None, ...], width: int, glyphs: Glyphs) -> C
     return literal("".join(signs).rjust(width))
 
 
-def duration(seconds: float) -> CleanText:
-    """``42 s``, ``7 min 12 s``, ``3 h 05 min``, ``2 d``."""
-    whole = int(seconds)
-    if whole < 60:
-        return literal(f"{whole} s")
-    if whole < 3_600:
-        return literal(f"{whole // 60} min {whole % 60} s")
-    if whole < 172_800:
-        return literal(f"{whole // 3600} h {whole % 3600 // 60:02} min")
-    return literal(f"{whole // 86_400} d")
-
-
 def total_tokens(usage: Usage | None) -> CleanText:
     """Prompt size + output, short."""
     return NONE if usage is None else tokens(usage.total)

@@ -19,7 +19,7 @@ KNOWN_GENERATION: Final = 5
 _COLUMNS: Final = (
     "id", "rollout_path", "title", "name", "preview", "first_user_message", "source", "model_provider", "cwd", "model",
     "git_branch", "created_at_ms", "created_at", "updated_at_ms", "updated_at", "archived", "agent_nickname",
-    "is_pinned", "tokens_used",
+    "is_pinned",
 )  # fmt: skip
 
 

@@ -187,7 +187,6 @@ class Meta:
     parent: SessionId | None
     nickname: RawText | None
     delegated: bool
-    originator: RawText | None
 
     @property
     def is_revert(self) -> bool:
@@ -232,7 +231,6 @@ def read_meta(line: Line) -> Meta:
         parent=None if parent is None else SessionId(parent),
         nickname=raw(meta.get("agent_nickname")) or raw(spawn.get("agent_nickname")),
         delegated=delegated,
-        originator=raw(meta.get("originator")),
     )
 
 

@@ -60,11 +60,6 @@ def time_or_none(cell: Any) -> float | None:
     return None
 
 
-def absurd_time(cell: Any) -> bool:
-    """Whether something is there that is no time."""
-    return cell is not None and time_or_none(cell) is None
-
-
 def json_or_none(cell: Any) -> Any:
     """The JSON in a cell; ``None`` when there is none or it cannot be read."""
     if not isinstance(cell, str | bytes) or not cell:

@@ -56,7 +56,6 @@ def verdicts(
                 size.bytes if size else 0,
                 orphaned(links, going, link),
                 files.of(link.id),
-                to_end=not link.has_end,
                 last_active=last,
             )
         )

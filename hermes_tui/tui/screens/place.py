@@ -90,11 +90,6 @@ class Place(Screen[None]):
             lambda width: [spread(((" ", ""), *left), (*right, (" ", "")), width)]
         )
 
-    @property
-    def status_text(self) -> str:
-        """What the status line says."""
-        return " ".join(self.query_one("#status", StillLines).texts).strip()
-
     def toast(self, text: str, *, bad: bool = False) -> None:
         """Say something small in passing; raw text is cleaned, markup is off."""
         self.notify(clean(text), severity="error" if bad else "information", markup=False, timeout=5)

@@ -152,9 +152,6 @@ class Frame:
     """1-based place in the transcript."""
     result: MessageHead | None = None
     """The result of this tool call, folded into its line."""
-    unfoldable: bool = False
-    first_of_part: tuple[int, int] | None = None
-    """Part and number of parts where a new session begins here."""
 
 
 def estimated_height(head: MessageHead, width: int) -> int:

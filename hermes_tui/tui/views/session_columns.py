@@ -14,8 +14,6 @@ from hermes_tui.tui.formats import Moment, count, money, rate, sparkline, total_
 from hermes_tui.tui.glyphs import Glyphs
 from hermes_tui.tui.inks import Line, Run
 
-Draw = Callable[[SessionRow, "Drawing"], Line]
-
 
 @dataclass(frozen=True, slots=True)
 class Drawing:

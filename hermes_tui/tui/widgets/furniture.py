@@ -7,7 +7,7 @@ from typing import Final
 
 from textual import events
 
-from hermes_tui.library.commands import Command, commands_of, shown_key
+from hermes_tui.library.commands import commands_of, shown_key
 from hermes_tui.text import CleanText
 from hermes_tui.tui.cells import width_of
 from hermes_tui.tui.inks import Line, Run, clip, spread
@@ -63,11 +63,6 @@ class KeyLine(StillLines):
         super().__init__(id="keys")
         self._commands = tuple(command for command in commands_of(place) if command.footer)
         self._spots: list[tuple[int, int, str]] = []
-        self.show(self._view)
-
-    def offer(self, commands: Sequence[Command]) -> None:
-        """Show other keys."""
-        self._commands = tuple(commands)
         self.show(self._view)
 
     def _view(self, width: int) -> Sequence[Line]:
