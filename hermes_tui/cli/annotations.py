@@ -5,25 +5,25 @@ from __future__ import annotations
 import argparse
 
 from hermes_tui.cli.context import Context
-from hermes_tui.cli.parser import Subparsers
+from hermes_tui.cli.parser import ID_HELP, Subparsers
 from hermes_tui.library.annotations import Noted, all_noted, annotate
 from hermes_tui.library.failures import ExitCode
 from hermes_tui.text import clean_line
 
 
 def add_command(subparsers: Subparsers) -> None:
-    for verb, purpose in (("pin", "Pin conversations to the top of the list"), ("unpin", "Take pins away")):
+    for verb, purpose in (("pin", "Pin conversations"), ("unpin", "Take pins away")):
         parser = subparsers.add(verb, purpose)
-        parser.add_argument("ids", nargs="+", metavar="ID")
+        parser.add_argument("ids", nargs="+", metavar="ID", help=ID_HELP)
         parser.set_defaults(run=run, values=[])
     for verb, purpose in (("tag", "Give a conversation tags"), ("untag", "Take tags away")):
         parser = subparsers.add(verb, purpose)
-        parser.add_argument("ids", nargs=1, metavar="ID")
-        parser.add_argument("values", nargs="+", metavar="NAME")
+        parser.add_argument("ids", nargs=1, metavar="ID", help=ID_HELP)
+        parser.add_argument("values", nargs="+", metavar="NAME", help="a tag, up to 60 characters")
         parser.set_defaults(run=run)
     parser = subparsers.add("note", "Write a note on a conversation; an empty one takes it away")
-    parser.add_argument("ids", nargs=1, metavar="ID")
-    parser.add_argument("values", nargs=1, metavar="TEXT")
+    parser.add_argument("ids", nargs=1, metavar="ID", help=ID_HELP)
+    parser.add_argument("values", nargs=1, metavar="TEXT", help="what to remember of it")
     parser.set_defaults(run=run)
     subparsers.add("pins", "List everything that is pinned, tagged or noted").set_defaults(run=run_pins)
 

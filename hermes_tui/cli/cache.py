@@ -14,8 +14,10 @@ from hermes_tui.text import clean_line, literal
 
 def add_command(subparsers: Subparsers) -> None:
     parser = subparsers.add("cache", "Show where the prompt cache stopped hitting, and why")
-    parser.add_argument("id", metavar="ID", nargs="?", help="one conversation; without it every session")
-    parser.add_argument("--since", metavar="T", help="a date, a moment or an age (7d, 5h)")
+    parser.add_argument(
+        "id", metavar="ID", nargs="?", help="the conversation of this session; without it every session"
+    )
+    parser.add_argument("--since", metavar="T", help="only from then on: a date, a moment or an age (7d, 5h)")
     parser.set_defaults(run=run)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from hermes_tui.cli.context import Context
 from hermes_tui.cli.listing import list_query
-from hermes_tui.cli.parser import Subparsers, add_list_filters
+from hermes_tui.cli.parser import ID_HELP, Subparsers, add_list_filters
 from hermes_tui.library.cleanup import ChangePlan, ChangeResult, apply, plan, plan_prune, preview, restore
 from hermes_tui.library.failures import ExitCode, WrongUse
 from hermes_tui.stores.changing import REASONS, Kept, PruneRule
@@ -44,11 +44,11 @@ def add_command(subparsers: Subparsers) -> None:
     for verb, purpose in PURPOSES.items():
         parser = subparsers.add(verb, purpose)
         if verb in ("rename", "clear", "restore"):
-            parser.add_argument("ids", nargs=1, metavar="ID")
+            parser.add_argument("ids", nargs=1, metavar="ID", help=ID_HELP)
         elif verb != "prune":
-            parser.add_argument("ids", nargs="+", metavar="ID")
+            parser.add_argument("ids", nargs="+", metavar="ID", help=ID_HELP)
         if verb == "rename":
-            parser.add_argument("title", metavar="TITLE")
+            parser.add_argument("title", metavar="TITLE", help="at most 100 characters; empty: no title")
         if verb in ("delete", "clear"):
             parser.add_argument("--conversation", action="store_true", help="every session of the conversation")
         if verb in ("delete", "clear", "prune"):

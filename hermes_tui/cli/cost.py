@@ -20,8 +20,8 @@ GROUPINGS = ("model", "task", "day", "source", "cwd", "store", "profile", "chann
 def add_command(subparsers: Subparsers) -> None:
     parser = subparsers.add("cost", "Show what it cost")
     parser.add_argument("--by", choices=GROUPINGS, default="model", help="default: model")
-    parser.add_argument("--since", metavar="T", help="a date, a moment or an age (7d, 5h)")
-    parser.add_argument("--until", metavar="T", help="the same")
+    parser.add_argument("--since", metavar="T", help="only from then on: a date, a moment or an age (7d, 5h)")
+    parser.add_argument("--until", metavar="T", help="only up to then")
     parser.set_defaults(run=run)
 
 
@@ -67,7 +67,8 @@ def _print(report: CostReport, by: str, context: Context) -> None:
     parts = [f"{status} {'?' if usd is None else tables.amount(usd)}" for status, usd in report.totals.parts]
     context.print(tables.line(literal(" · ".join([*parts, f"local days: {clean_line(report.zone_name)}"]))))
     if report.totals.priced_by:
-        context.print(tables.line(clean_line(f"priced by {report.totals.priced_by}; ~ is an estimate, ? is not known")))
+        signs = "~ is an estimate, ± a sum of several kinds, ? not known"
+        context.print(tables.line(clean_line(f"priced by {report.totals.priced_by}; {signs}")))
 
 
 def _add(made: Table, name: CleanText, row: CostRow) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hermes_tui.cli.context import Context
-from hermes_tui.cli.parser import Subparsers
+from hermes_tui.cli.parser import ID_HELP, Subparsers
 from hermes_tui.library.export import FORMATS, ExportOptions, Format, export, export_to, file_name
 from hermes_tui.library.sources import Found
 from hermes_tui.text import clean, clean_line
@@ -15,7 +15,7 @@ from hermes_tui.text import clean, clean_line
 
 def add_command(subparsers: Subparsers) -> None:
     parser = subparsers.add("export", "Write conversations to a file, or to standard output")
-    parser.add_argument("ids", metavar="ID", nargs="+", help="whole, a prefix only one session has, or store:id")
+    parser.add_argument("ids", metavar="ID", nargs="+", help=ID_HELP)
     parser.add_argument("--format", choices=FORMATS, help="default: by the name of --output, else md")
     parser.add_argument("--output", metavar="PATH", help="a file, or a folder that gets one file a session")
     parser.add_argument("--redact", action="store_true", help="take out keys, tokens, e-mail addresses, home folders")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from hermes_tui.cli.context import Context
-from hermes_tui.cli.parser import Subparsers
+from hermes_tui.cli.parser import ID_HELP, Subparsers
 from hermes_tui.library import shapes
 from hermes_tui.library.lineage import lineage_of
 from hermes_tui.model import Lineage, LineageNode, SessionId
@@ -14,7 +14,7 @@ from hermes_tui.text import CleanText, clean_line, literal
 
 def add_command(subparsers: Subparsers) -> None:
     parser = subparsers.add("lineage", "Show the tree of sessions a session hangs in")
-    parser.add_argument("id", metavar="ID", help="whole, a prefix only one session has, or store:id")
+    parser.add_argument("id", metavar="ID", help=ID_HELP)
     parser.set_defaults(run=run)
 
 

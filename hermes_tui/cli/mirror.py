@@ -24,7 +24,7 @@ ACTIONS = ("status", "update", "rebuild", "drop")
 
 def add_command(subparsers: Subparsers) -> None:
     parser = subparsers.add("mirror", "Show, fill, rebuild or delete the index over the logs")
-    parser.add_argument("action", choices=ACTIONS, nargs="?", default="status")
+    parser.add_argument("action", choices=ACTIONS, nargs="?", default="status", help="default: status")
     parser.set_defaults(run=run)
 
 
@@ -79,4 +79,5 @@ def _print(status: Mapping[str, object], context: Context) -> None:
     from hermes_tui.cli import tables
 
     for name, value in status.items():
-        context.print(tables.line(clean_line(f"{name:10} {'-' if value in (None, {}) else value}")))
+        said = ", ".join(f"{reason} {count:,}" for reason, count in value.items()) if isinstance(value, dict) else value
+        context.print(tables.line(clean_line(f"{name:10} {'-' if said in (None, '') else said}")))

@@ -42,6 +42,8 @@ COMMANDS: Final[dict[str, str]] = {
     "pins": "annotations",
 }
 """Command -> module of this package that holds it."""
+ID_HELP: Final = "whole, a prefix only one session has, or store:id"
+"""How a session is named (contract.md, Common forms)."""
 SCREEN_COMMANDS: Final = ("open",)
 """Commands that start the screen; main.py answers them, here they are only parsed."""
 COMMON_ARGUMENTS_WITH_VALUE: Final = ("--store", "--agent", "--profile")
@@ -135,7 +137,7 @@ def build_parser(command: str | None = None) -> Parser:
     for module in [COMMANDS[command]] if command in COMMANDS else dict.fromkeys(COMMANDS.values()):
         import_module(f"hermes_tui.cli.{module}").add_command(subparsers)
     opener = subparsers.add("open", "Start the screen at one conversation")
-    opener.add_argument("id", metavar="ID")
+    opener.add_argument("id", metavar="ID", help=ID_HELP)
     return parser
 
 

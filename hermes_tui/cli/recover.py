@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from hermes_tui.cli.context import Context
-from hermes_tui.cli.parser import Subparsers
+from hermes_tui.cli.parser import ID_HELP, Subparsers
 from hermes_tui.library import shapes
 from hermes_tui.library.json_output import ObjectWriter, dumps
 from hermes_tui.library.recovery import parse_cut, recover
@@ -15,8 +15,10 @@ from hermes_tui.text import clean_line, literal
 
 def add_command(subparsers: Subparsers) -> None:
     parser = subparsers.add("recover", "Show what the model would be sent if a session were resumed now")
-    parser.add_argument("id", metavar="ID", help="whole, a prefix only one session has, or store:id")
-    parser.add_argument("--cut", metavar="LINE[:BYTE]", help="as if the log ended there")
+    parser.add_argument("id", metavar="ID", help=ID_HELP)
+    parser.add_argument(
+        "--cut", metavar="LINE[:BYTE]", help="as if the log ended behind this line, or behind so many bytes of it"
+    )
     parser.set_defaults(run=run)
 
 

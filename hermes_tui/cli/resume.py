@@ -6,14 +6,14 @@ import argparse
 import os
 
 from hermes_tui.cli.context import Context
-from hermes_tui.cli.parser import Subparsers
+from hermes_tui.cli.parser import ID_HELP, Subparsers
 from hermes_tui.library.failures import Refused
 from hermes_tui.library.resume import folder_is_gone, resume_command, shell_line
 
 
 def add_command(subparsers: Subparsers) -> None:
     parser = subparsers.add("resume", "Go on with a session in the agent itself")
-    parser.add_argument("id", metavar="ID", help="whole, a prefix only one session has, or store:id")
+    parser.add_argument("id", metavar="ID", help=ID_HELP)
     parser.add_argument("--print", action="store_true", dest="print_only", help="print the command, do not run it")
     parser.add_argument("--yes", action="store_true", help="run it without asking")
     parser.set_defaults(run=run)

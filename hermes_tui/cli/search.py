@@ -27,7 +27,7 @@ OR, NOT in capitals, ( ) to group     Korean, Chinese and Japanese are found ins
 
 def add_command(subparsers: Subparsers) -> None:
     parser = subparsers.add("search", "Search everything that was said", epilog=SYNTAX)
-    parser.add_argument("query", metavar="QUERY")
+    parser.add_argument("query", metavar="QUERY", help="words, all of which must be in one message; more below")
     parser.add_argument("--sort", choices=("newest", "oldest", "rank"), default="newest", help="default: newest")
     parser.add_argument("--limit", type=positive, default=LIMIT, metavar="N", help=f"hits, default {LIMIT}")
     parser.add_argument("--all", action="store_true", dest="everything", help="every hit")

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from hermes_tui.cli.context import Context
-from hermes_tui.cli.parser import Subparsers, positive
+from hermes_tui.cli.parser import ID_HELP, Subparsers, positive
 from hermes_tui.library import shapes
 from hermes_tui.library.catalog import row_of
 from hermes_tui.library.failures import UnknownId
@@ -28,7 +28,7 @@ PIECE = 1 << 18
 
 def add_command(subparsers: Subparsers) -> None:
     parser = subparsers.add("show", "Show the messages of a session")
-    parser.add_argument("id", metavar="ID", help="whole, a prefix only one session has, or store:id")
+    parser.add_argument("id", metavar="ID", help=ID_HELP)
     parser.add_argument("--conversation", action="store_true", help="its whole chain, repeated messages once")
     parser.add_argument("--all-states", action="store_true", help="rewound and dead-branch messages too")
     parser.add_argument("--sent", action="store_true", help="what went to the model, where it differs")
