@@ -81,6 +81,7 @@ class ReadingScreen(Place):
 
         number: int
         blocks: dict[int, Block]
+        version: int
 
     def __init__(self, desk: Desk, asked: ShowTranscript, tab: str) -> None:
         super().__init__(desk, tab)
@@ -225,7 +226,9 @@ class ReadingScreen(Place):
         if self._transcript is not None:
             heads = [self.view.heads[item] for item in event.items]
             pieces = {item: self.view.pieces[item] for item in event.items if self.view.pieces.get(item)}
-            self._read_texts(self._transcript, self._number, event.items, heads, pieces, self.view.text_width)
+            self._read_texts(
+                self._transcript, self._number, event.items, heads, pieces, self.view.text_width, self.view.version
+            )
 
     @work(thread=True, group="texts", exit_on_error=False, description="Reading texts")
     def _read_texts(
@@ -236,6 +239,7 @@ class ReadingScreen(Place):
         heads: Sequence[MessageHead],
         pieces: dict[int, int],
         width: int,
+        version: int,
     ) -> None:
         known = {identity(message.head): message for message in transcript.load(heads, sent=True)}
         blocks: dict[int, Block] = {}
@@ -249,13 +253,13 @@ class ReadingScreen(Place):
             blocks[item] = make_block(message, width, sent=self._sent, find=self._find, piece=piece, piece_text=text)
             if time.monotonic() - since > POST_EVERY:
                 # Long texts do not hold up short ones.
-                self.post_message(self.TextsRead(number, blocks))
+                self.post_message(self.TextsRead(number, blocks, version))
                 blocks, since = {}, time.monotonic()
-        self.post_message(self.TextsRead(number, blocks))
+        self.post_message(self.TextsRead(number, blocks, version))
 
     @on(TextsRead)
     def _texts_read(self, event: TextsRead) -> None:
-        if event.number != self._number:
+        if event.number != self._number or event.version != self.view.version:
             return
         view = self.view
         view.put(event.blocks)

@@ -67,6 +67,8 @@ class TranscriptView(Inked, ScrollView, can_focus=True):
         self.heights = VariedHeights()
         self.blocks: OrderedDict[int, Block] = OrderedDict()
         self.all_states = False
+        self.version = 0
+        """Counts what texts were made ready for, so that a late one of before is not drawn."""
         self.hidden = 0
         """Messages in states that are shown on request only."""
         self.pieces: dict[int, int] = {}
@@ -122,6 +124,7 @@ class TranscriptView(Inked, ScrollView, can_focus=True):
 
     def forget_blocks(self) -> None:
         """Every text must be made ready again; heights stay as they are."""
+        self.version += 1
         self.blocks.clear()
         self._asked.clear()
         self.refresh()
