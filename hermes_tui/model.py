@@ -28,12 +28,17 @@ StoreState = Literal["ok", "degraded", "unreadable", "empty"]
 Severity = Literal["info", "warn", "error"]
 Route = Literal["fts", "trigram", "cjk", "mirror", "scan"]
 ListOrder = Literal["activity", "started", "tokens", "cost", "messages"]
-CostGrouping = Literal[
-    "model", "task", "day", "source", "cwd", "store", "profile", "channel", "provider", "session"
-]
+CostGrouping = Literal["model", "task", "day", "source", "cwd", "store", "profile", "channel", "provider", "session"]
 DropCause = Literal[
-    "first-request", "compaction", "model-change", "expired", "rewind", "fork", "context-change",
-    "logged-reason", "unknown",
+    "first-request",
+    "compaction",
+    "model-change",
+    "expired",
+    "rewind",
+    "fork",
+    "context-change",
+    "logged-reason",
+    "unknown",
 ]
 EXPECTED_CAUSES: Final[frozenset[DropCause]] = frozenset({"first-request", "compaction", "fork"})
 SHOWN_STATES: Final[frozenset[MessageState]] = frozenset({"live", "compacted", "inherited"})
@@ -273,7 +278,7 @@ class Listing:
     total: int
     """Rows that match, which may be more than ``entries`` holds when a limit was given."""
     left_out: dict[str, int] = field(default_factory=dict)
-    """Rows a default filter left out, by reason: archived, delegated, tool, hidden."""
+    """Rows a default filter left out, by reason: archived, delegated, tool, hidden; automated where they are folded."""
 
 
 @dataclass(frozen=True, slots=True)

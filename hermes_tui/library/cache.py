@@ -26,11 +26,10 @@ from hermes_tui.model import (
     ListQuery,
     Request,
     SessionId,
-    Spend,
     StoreRef,
     Usage,
-    prompt_band,
 )
+from hermes_tui.stores.conversation import spend_of_request
 from hermes_tui.stores.protocol import Store
 from hermes_tui.text import RawText
 
@@ -179,7 +178,7 @@ class Judge:
             lost_tokens=lost,
             from_rate=None if before is None else before.usage.hit_rate,
             to_rate=request.usage.hit_rate,
-            cost_usd=None if before is None else self._prices.lost(_spend(request), lost),
+            cost_usd=None if before is None else self._prices.lost(spend_of_request(request), lost),
             cause=cause,
             evidence=evidence,
         )
@@ -265,18 +264,6 @@ def shown_seconds(seconds: float) -> str:
     parts = [(whole // 86_400, "d"), (whole % 86_400 // 3_600, "h"), (whole % 3_600 // 60, "min"), (whole % 60, "s")]
     named = [f"{count} {unit}" for count, unit in parts if count]
     return " ".join(named[:2]) or "0 s"
-
-
-def _spend(request: Request) -> Spend:
-    return Spend(
-        model=request.model,
-        provider=request.provider,
-        usage=request.usage,
-        requests=request.calls,
-        write_1h=request.write_1h,
-        band=prompt_band(request.usage.prompt_size) if request.calls == 1 else 0,
-        last_at=request.at,
-    )
 
 
 def worst(drops: Iterable[Drop], count: int) -> list[Drop]:

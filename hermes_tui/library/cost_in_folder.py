@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime, tzinfo
+from datetime import tzinfo
+from typing import Final
 
 from hermes_tui.model import CostGrouping, ListQuery, SessionRow, Spend, UsageReport, UsageSum
+from hermes_tui.stores.conversation import within
+from hermes_tui.stores.log_usage import day_of
 from hermes_tui.stores.protocol import Store
 from hermes_tui.text import RawText
 
-BATCH = 200
+BATCH: Final = 200
 """Rows read at once."""
 
 
@@ -24,7 +27,7 @@ def usage_in(
         keys: set[RawText | None] = set()
         for spend in row.spend:
             at = row.started_at if spend.last_at is None else spend.last_at
-            if _within(at, since, until):
+            if within(at, since, until):
                 key = _key(row, spend, grouping, at, zone)
                 keys.add(key)
                 sums.append(UsageSum(key, spend))
@@ -38,12 +41,6 @@ def _rows(store: Store, folder: str) -> Iterator[SessionRow]:
     ids = [entry.id for entry in store.listing(ListQuery(cwd=folder, sessions=True)).entries]
     for start in range(0, len(ids), BATCH):
         yield from store.rows(ids[start : start + BATCH], conversation=False)
-
-
-def _within(at: float | None, since: float | None, until: float | None) -> bool:
-    if at is None:
-        return since is None and until is None
-    return (since is None or at >= since) and (until is None or at <= until)
 
 
 def _key(row: SessionRow, spend: Spend, grouping: CostGrouping, at: float | None, zone: tzinfo) -> RawText | None:
@@ -60,5 +57,5 @@ def _key(row: SessionRow, spend: Spend, grouping: CostGrouping, at: float | None
     if grouping == "session":
         return RawText(row.id)
     if grouping == "day":
-        return None if at is None else RawText(datetime.fromtimestamp(at, zone).date().isoformat())
+        return day_of(at, zone)
     return row.source

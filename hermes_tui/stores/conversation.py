@@ -89,15 +89,15 @@ class SpendLedger:
 
 
 def spend_of_request(request: Request) -> Spend:
-    """One request as a :class:`Spend` of its own."""
+    """One request, or a row of sums that stands for several, as a :class:`Spend` of its own."""
     return Spend(
         model=request.model,
         provider=request.provider,
         usage=request.usage,
-        requests=1,
+        requests=request.calls,
         task=request.task,
         write_1h=request.write_1h,
-        band=prompt_band(request.usage.prompt_size),
+        band=prompt_band(request.usage.prompt_size) if request.calls == 1 else 0,
         cost_usd=request.cost_usd,
         cost_status=request.cost_status,
         last_at=request.at,
@@ -269,11 +269,11 @@ def left_out_reason(row: SessionRow, query: ListQuery, *, hidden: bool = False) 
         return "archived"
     if row.lineage_kind == "delegation" and not query.children:
         return "delegated"
-    if row.source == "tool":
+    if row.source == "tool" and query.source != "tool":
         return "tool"
-    if hidden or (not query.automated and row.source in AUTOMATED_SOURCES):
+    if hidden:
         return "hidden"
-    return None
+    return "automated" if not query.automated and row.source in AUTOMATED_SOURCES else None
 
 
 def order_value(row: SessionRow, order: ListOrder) -> float:

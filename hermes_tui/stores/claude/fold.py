@@ -47,12 +47,11 @@ from hermes_tui.stores.claude.lines import (
 from hermes_tui.stores.claude.parts import parts_of
 from hermes_tui.stores.claude.replies import Reply, ReplyBook, requests_of
 from hermes_tui.stores.claude.weights import NOTHING, Weight, weight_of
+from hermes_tui.stores.conversation import SPARKLINE_POINTS
 from hermes_tui.stores.logs import LogSummary
 from hermes_tui.text import RawText
 
 TRIGGERS: Final = {"auto": "automatic"}
-SPARKLINE: Final = 12
-"""Hit rates a row keeps (model.SessionRow.hit_rates)."""
 STATE_VERSION: Final = 1
 
 
@@ -282,7 +281,7 @@ class TranscriptFold:
             problems=len(self.problems),
             compactions=len(compactions),
             branches=graph.branches,
-            hit_rates=tuple(request.usage.hit_rate for request in requests[-SPARKLINE:]),
+            hit_rates=tuple(request.usage.hit_rate for request in requests[-SPARKLINE_POINTS:]),
         )
         return LogSummary(row, requests, compactions, tuple(self.problems))
 

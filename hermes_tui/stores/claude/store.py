@@ -32,18 +32,16 @@ from hermes_tui.stores.claude.recovery import recover
 from hermes_tui.stores.claude.relations import NO_RELATION, Relation, families, relations
 from hermes_tui.stores.claude.search_copies import holder_of
 from hermes_tui.stores.claude.transcript import ClaudeTranscript, LogView
-from hermes_tui.stores.conversation import is_running
+from hermes_tui.stores.conversation import SPARKLINE_POINTS, is_running
+from hermes_tui.stores.log_findings import NAMED_PATHS
 from hermes_tui.stores.log_source import MALFORMED
 from hermes_tui.stores.log_texts import LogTexts
-from hermes_tui.stores.logs import LogFile, LogIndex, LogStore, LogSummary, Peeked
+from hermes_tui.stores.logs import PEEKS_KEPT, LogFile, LogIndex, LogStore, LogSummary, Peeked
 from hermes_tui.stores.protocol import ChangeVerb, Transcript
 from hermes_tui.text import RawText
 
-PEEKS_KEPT: Final = 20_000
-"""Peeks remembered: about 20 MB."""
 FAMILIES_KEPT: Final = 2_000
 """Groups of copies whose relations are remembered."""
-NAMED_PATHS: Final = 20
 VARIABLE: Final = "CLAUDE_CONFIG_DIR"
 CLEANUP_ADVICE: Final = "Claude Code deletes transcripts after cleanupPeriodDays (30 unless settings.json says more)."
 
@@ -389,7 +387,7 @@ def _without_copies(summary: LogSummary, relation: Relation) -> LogSummary:
     if own and relation.parent is not None:
         event = CacheEvent("fork", RawText(f"the history before it was copied from {relation.parent}"))
         own[0] = replace(own[0], events=(event,))
-    row = replace(summary.row, hit_rates=tuple(request.usage.hit_rate for request in own[-12:]))
+    row = replace(summary.row, hit_rates=tuple(request.usage.hit_rate for request in own[-SPARKLINE_POINTS:]))
     row = replace(
         row,
         message_count=max(0, (row.message_count or 0) - relation.messages),

@@ -36,14 +36,13 @@ from hermes_tui.stores.claude.lines import (
     values_of,
 )
 from hermes_tui.stores.claude.parts import Part, parts_of
-from hermes_tui.stores.log_source import MALFORMED
+from hermes_tui.stores.log_source import MALFORMED, PULSE_EVERY
 from hermes_tui.stores.logs import LogFile, Pulse, no_pulse
 from hermes_tui.stores.protocol import TEXT_PIECE
 from hermes_tui.text import RawText
 
 BATCH: Final = 256
 """Heads given at a time."""
-PULSE_EVERY: Final = 512
 
 
 class PartHead(NamedTuple):

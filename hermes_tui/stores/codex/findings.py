@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Final
 from hermes_tui.model import Finding, SessionId, SessionRow, Severity
 from hermes_tui.stores.codex.agent_mirror import KNOWN_GENERATION, AgentMirror
 from hermes_tui.stores.codex.entries import TITLE_LENGTH
+from hermes_tui.stores.log_findings import NAMED_PATHS
 from hermes_tui.stores.log_source import LogFile
 from hermes_tui.stores.logs import LogIndex
 
 if TYPE_CHECKING:
     from hermes_tui.stores.codex.store import Picture
 
-NAMED: Final = 20
-"""Paths a finding names; its count tells the rest."""
 _FALLBACKS: Final[dict[str, tuple[Severity, str]]] = {
     "missing": ("info", "The list comes from the rollouts. Codex writes a new mirror when it starts."),
     "mid-backfill": ("info", "The list comes from the rollouts until Codex has finished its backfill."),
@@ -71,19 +70,21 @@ def _folder_findings(picture: Picture) -> Iterator[Finding]:
         place, reason = next(iter(found.unreadable.items()))
         yield Finding(
             "unreadable-folders", "warn", f"cannot be looked into: {place} ({reason})", len(found.unreadable),
-            "Check that you may read them; threads in them are not listed.", tuple(found.unreadable)[:NAMED],
+            "Check that you may read them; threads in them are not listed.", tuple(found.unreadable)[:NAMED_PATHS],
         )  # fmt: skip
     if picture.copies:
         detail = (
             f"{len(picture.copies)} more files of threads that another file holds: the one Codex would take is shown"
         )
-        yield Finding("thread-in-two-files", "warn", detail, len(picture.copies), paths=picture.copies[:NAMED])
+        yield Finding("thread-in-two-files", "warn", detail, len(picture.copies), paths=picture.copies[:NAMED_PATHS])
     if found.shadowed:
         detail = f"{len(found.shadowed)} compressed rollouts beside their plain form, which is the one in use"
-        yield Finding("shadowed-rollouts", "info", detail, len(found.shadowed), paths=tuple(found.shadowed[:NAMED]))
+        yield Finding(
+            "shadowed-rollouts", "info", detail, len(found.shadowed), paths=tuple(found.shadowed[:NAMED_PATHS])
+        )
     if found.again:
         detail = f"{len(found.again)} paths lead to a rollout met before, by a link"
-        yield Finding("linked-rollouts", "info", detail, len(found.again), paths=tuple(found.again[:NAMED]))
+        yield Finding("linked-rollouts", "info", detail, len(found.again), paths=tuple(found.again[:NAMED_PATHS]))
 
 
 def stale_findings(mirror: AgentMirror, index: LogIndex, peeked: Callable[[LogFile], SessionRow]) -> Iterator[Finding]:
@@ -101,7 +102,12 @@ def stale_findings(mirror: AgentMirror, index: LogIndex, peeked: Callable[[LogFi
     if wrong:
         detail = _named("{} whose title or folder in the mirror is not what the rollout says", wrong)
         yield Finding(
-            "agent-mirror-stale", "warn", detail, len(wrong), "We show what the rollout says.", tuple(paths[:NAMED])
+            "agent-mirror-stale",
+            "warn",
+            detail,
+            len(wrong),
+            "We show what the rollout says.",
+            tuple(paths[:NAMED_PATHS]),
         )
 
 

@@ -15,11 +15,10 @@ from hermes_tui.stores.codex.live import LiveEntries
 from hermes_tui.stores.codex.oldest import is_oldest, read_document
 from hermes_tui.stores.codex.reader import LineReader, entry_id
 from hermes_tui.stores.codex.rollout import Line, Meta, id_time, raw, seconds, string
-from hermes_tui.stores.conversation import latest
+from hermes_tui.stores.conversation import SPARKLINE_POINTS, latest
 from hermes_tui.stores.log_source import MALFORMED, LogFile, LogSummary, problem_of
 from hermes_tui.text import RawText
 
-SPARKLINE_POINTS: Final = 12
 _STAMP_LENGTH: Final = len("2026-11-29T16:35:31.791Z")
 _ITEMS_NEEDED: Final = frozenset({"UserMessage", "ContextCompaction"})
 """Items of ``item_completed`` that say more than a raw twin."""

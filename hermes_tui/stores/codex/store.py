@@ -34,9 +34,9 @@ from hermes_tui.stores.codex.oldest import is_oldest
 from hermes_tui.stores.codex.peek import forked_from, peek
 from hermes_tui.stores.codex.rollout import read_name, source_word
 from hermes_tui.stores.codex.spans import Span, ThreadFiles, first_meta
-from hermes_tui.stores.codex.transcript import PULSE_EVERY, CodexTranscript, span_records
+from hermes_tui.stores.codex.transcript import CodexTranscript, span_records
 from hermes_tui.stores.conversation import RUNNING_SECONDS
-from hermes_tui.stores.log_source import LogFile, LogSummary
+from hermes_tui.stores.log_source import PULSE_EVERY, LogFile, LogSummary
 from hermes_tui.stores.log_texts import LogTexts
 from hermes_tui.stores.logs import PEEKS_KEPT, LogIndex, LogStore, Peeked, with_requests
 from hermes_tui.stores.protocol import ChangeVerb, Transcript
@@ -45,7 +45,8 @@ from hermes_tui.text import RawText
 BEHIND_SECONDS: Final = 2.0
 """A rollout written to so long after its mirror row counts as newer: the row is written right after the line."""
 VARIABLE: Final = "CODEX_HOME"
-_VERBS: Final[Mapping[ChangeVerb, str]] = {"archive": "archive", "unarchive": "unarchive", "delete": "delete"}
+_VERBS: Final[frozenset[ChangeVerb]] = frozenset({"archive", "unarchive", "delete"})
+"""Changes the program itself has a command for, of the same name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -517,11 +518,10 @@ class CodexStore(LogStore):
     def change_command(self, verb: ChangeVerb, session_id: SessionId, title: str | None = None) -> str | None:
         """See :meth:`Store.change_command`; a thread is renamed inside the program only."""
         del title
-        command = _VERBS.get(verb)
-        if command is None:
+        if verb not in _VERBS:
             return None
         home = "" if self._default_home else f"{VARIABLE}={shlex.quote(self.ref.path)} "
-        return f"{home}codex {command} {shlex.quote(session_id)}"
+        return f"{home}codex {verb} {shlex.quote(session_id)}"
 
     def interrupt(self) -> None:
         """See :meth:`Store.interrupt`."""

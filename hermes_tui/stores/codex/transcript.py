@@ -25,7 +25,7 @@ from hermes_tui.stores.codex.oldest import first_values, is_oldest, read_documen
 from hermes_tui.stores.codex.reader import MOST_WHOLE, LineReader, entry_id, is_giant, place_tag
 from hermes_tui.stores.codex.rollout import Line, line_of, mapping, seconds
 from hermes_tui.stores.codex.spans import Span, first_meta
-from hermes_tui.stores.log_source import MALFORMED, Pulse, no_pulse, problem_of
+from hermes_tui.stores.log_source import MALFORMED, PULSE_EVERY, Pulse, no_pulse, problem_of
 from hermes_tui.stores.protocol import TEXT_PIECE
 from hermes_tui.text import RawText
 
@@ -34,7 +34,6 @@ FIRST_BATCH: Final = 64
 BATCH: Final = 400
 HELD_BATCHES: Final = 4
 """A batch waits this long for the usage of its last reply."""
-PULSE_EVERY: Final = 512
 TAIL_REACH: Final = 8 << 20
 """Bytes a tail goes back beyond what it needs, to begin where a turn begins."""
 

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
 
 from hermes_tui.model import (
     Finding,
@@ -27,11 +26,10 @@ from hermes_tui.stores.dsh.discovery import SESSIONS, Walk, session_root, walk
 from hermes_tui.stores.dsh.index_texts import DshTexts
 from hermes_tui.stores.dsh.recovery import recover
 from hermes_tui.stores.dsh.transcript import DshTranscript
+from hermes_tui.stores.log_findings import NAMED_PATHS
 from hermes_tui.stores.log_texts import LogTexts
 from hermes_tui.stores.logs import LogFile, LogFold, LogIndex, LogStore, SummarySource, with_requests
 from hermes_tui.stores.protocol import ChangeVerb, Transcript
-
-NAMED_PATHS: Final = 20
 
 
 class SessionNotDrivable(StorageError):

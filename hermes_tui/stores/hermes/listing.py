@@ -9,15 +9,14 @@ from typing import Final, NamedTuple
 
 from hermes_tui.model import ListEntry, Listing, ListQuery, SessionId
 from hermes_tui.storage.reading import ReadConnection
-from hermes_tui.stores.hermes.cells import count, filled_text, text_or_none
-from hermes_tui.stores.hermes.links import TOOL_SOURCE, Link, Links, all_links
+from hermes_tui.stores.conversation import AUTOMATED_SOURCES, below
+from hermes_tui.stores.hermes.cells import count, counter, filled_text, text_or_none
+from hermes_tui.stores.hermes.links import Link, Links, all_links
 from hermes_tui.stores.hermes.newest_first import UNKNOWN, left_out
 from hermes_tui.stores.hermes.rows import last_active, read_previews
 from hermes_tui.stores.hermes.schema import Schema
 from hermes_tui.stores.hermes.spend import MAIN_TASK, TOKENS
 
-AUTOMATED: Final = frozenset({"cron", "webhook", TOOL_SOURCE})
-"""Sources of runs no person started (issue 2, sessions screen)."""
 _COUNTED: Final = TOKENS[:4]
 """Reasoning is part of output."""
 
@@ -84,7 +83,7 @@ def read_listing(connection: ReadConnection, schema: Schema, query: ListQuery, l
 def _left_out(one: Candidate, query: ListQuery, links: Links) -> str | None:
     """Why a default filter leaves a row out; the first reason counts."""
     reason = left_out(links, one.root, query)
-    if reason is None and not query.automated and one.root.source in AUTOMATED:
+    if reason is None and not query.automated and one.root.source in AUTOMATED_SOURCES:
         return "automated"
     return reason
 
@@ -97,7 +96,7 @@ def _matches(one: Candidate, query: ListQuery, facts: dict[str, Facts]) -> bool:
         return False
     if query.model is not None and _of(one.tip, facts).model != query.model:
         return False
-    if query.cwd is not None and not is_below(_folder(one, facts), query.cwd):
+    if query.cwd is not None and not below(_folder(one, facts), query.cwd):
         return False
     if query.since is None and query.until is None:
         return True
@@ -110,14 +109,6 @@ def _matches(one: Candidate, query: ListQuery, facts: dict[str, Facts]) -> bool:
 def _folder(one: Candidate, facts: dict[str, Facts]) -> str | None:
     """The tip's folder, else that of the nearest older part."""
     return next((cwd for part in reversed(one.parts) if (cwd := _of(part, facts).cwd)), None)
-
-
-def is_below(folder: str | None, above: str) -> bool:
-    """Whether a folder is another one or lies in it; both as text, for it may be a folder of another machine."""
-    if not folder:
-        return False
-    wanted = above.rstrip("/\\") or above
-    return folder.rstrip("/\\") == wanted or folder.startswith((wanted + "/", wanted + "\\")) or above in ("/", "\\")
 
 
 def _with_text(
@@ -183,7 +174,7 @@ def _usage_totals(connection: ReadConnection, schema: Schema) -> dict[str, tuple
     """Tokens of the main loop and of the other tasks by session."""
     if not schema.has("session_model_usage", "session_id", *_COUNTED):
         return {}
-    total = " + ".join(f"max(u.{name}, 0)" for name in _COUNTED)
+    total = " + ".join(counter(f"u.{name}") for name in _COUNTED)
     task = schema.column("session_model_usage", "task", "u")
     sql = (
         f"SELECT u.session_id, ifnull({task}, '') = '{MAIN_TASK}' AS main, sum({total})"

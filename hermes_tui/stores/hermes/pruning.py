@@ -12,9 +12,9 @@ from typing import Final
 from hermes_tui.model import ListQuery, SessionId
 from hermes_tui.storage.reading import ReadConnection
 from hermes_tui.stores.changing import Going, Kept, PruneRule
+from hermes_tui.stores.conversation import below
 from hermes_tui.stores.hermes.guards import Held
 from hermes_tui.stores.hermes.links import Link, Links
-from hermes_tui.stores.hermes.listing import is_below
 from hermes_tui.stores.hermes.removal import SideFiles, orphaned, read_sizes, read_titles
 from hermes_tui.stores.hermes.schema import Schema
 
@@ -72,7 +72,7 @@ def summing_up(going: tuple[Going, ...], kept: tuple[Kept, ...]) -> tuple[str, .
     notes = [f"{len(going)} of {old} old sessions can go."]
     if never:
         notes.append(
-            f"{never} can not because they never ended; --end-idle AGE ends those that are idle so long, first."
+            f"{never} never ended and so cannot; ending idle ones first (--end-idle AGE, on the screen e) lets them go."
         )
     return tuple(notes)
 
@@ -122,7 +122,7 @@ def _matching(connection: ReadConnection, schema: Schema, links: Links, held: He
         return (
             (query.source is None or link.source == query.source)
             and (query.model is None or model == query.model)
-            and (query.cwd is None or is_below(cwd if isinstance(cwd, str) else None, query.cwd))
+            and (query.cwd is None or below(cwd if isinstance(cwd, str) else None, query.cwd))
             and (query.channel is None or any(p.session_key == query.channel for p in links.conversation(link)))
             and (query.since is None or (last is not None and last >= query.since))
             and (query.until is None or (last is not None and last <= query.until))

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from hermes_tui.model import NO_USAGE, SessionId, SessionRow, StoreRef, Usage
 from hermes_tui.storage.reading import ReadConnection
+from hermes_tui.stores.conversation import RUNNING_SECONDS, SPARKLINE_POINTS
 from hermes_tui.stores.hermes.cells import count, filled_text, flag, text_or_none, time_or_none
 from hermes_tui.stores.hermes.content import HASHED_BYTES, TYPED, opens_summary, read_content
 from hermes_tui.stores.hermes.links import Link, Links, batches, children_counts, json_ids, links_around
@@ -30,10 +31,6 @@ FIRST_ROWS: Final = (2, 40)
 """Rows looked at for the first prompt: of all sessions, then of those that did not begin with one."""
 PREVIEW_BYTES: Final = 1024
 """Enough for 60 characters behind some white space."""
-RUNNING_S: Final = 300.0
-"""Seconds since the last sign of life in which a session that never ended counts as running (contract.md)."""
-SPARKS: Final = 12
-"""Hit rates a row keeps (model.py, SessionRow)."""
 _DETAILS: Final = (
     "id",
     "title",
@@ -140,7 +137,7 @@ class RowMaker:
             branches=branches,
             delegated=delegated,
             pinned=any(detail.pinned for detail in details),
-            hit_rates=tuple(rate for detail in details for rate in _hit_rates(detail))[-SPARKS:],
+            hit_rates=tuple(rate for detail in details for rate in _hit_rates(detail))[-SPARKLINE_POINTS:],
         )
 
     def _preview(self, parts: Sequence[Link]) -> RawText | None:
@@ -151,7 +148,7 @@ class RowMaker:
         if any(part.id in self.held for part in parts):
             return True
         signs = [sign for sign in (tip.newest, newest.heartbeat, tip.started) if sign is not None]
-        return not tip.has_end and any(abs(self.now - sign) <= RUNNING_S for sign in signs)
+        return not tip.has_end and any(abs(self.now - sign) <= RUNNING_SECONDS for sign in signs)
 
     def _problems(self, link: Link) -> int:
         in_ring = any(link.id in ring for ring in self.links.rings)

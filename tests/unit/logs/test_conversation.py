@@ -113,7 +113,8 @@ def test_left_out_reasons_follow_the_asked_filters() -> None:
     assert left_out_reason(tool, ListQuery(sessions=True)) is None
     assert left_out_reason(row("a", archived=True), ListQuery(archived=True)) is None
     assert left_out_reason(row("a", archived=True, lineage_kind="delegation"), ListQuery()) == "archived"
-    assert left_out_reason(row("c", source=RawText("cron")), ListQuery(automated=False)) == "hidden"
+    assert left_out_reason(row("c", source=RawText("cron")), ListQuery(automated=False)) == "automated"
+    assert left_out_reason(row("c", source=RawText("tool")), ListQuery(source="tool")) is None
     assert left_out_reason(row("h"), ListQuery(), hidden=True) == "hidden"
 
 
