@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import apsw
-
 from hermes_tui.annotations.book import AnnotationBook, Pages
 from hermes_tui.annotations.facts import NO_ANNOTATION, Annotation, Fact, FactVerb, SessionKey
 from hermes_tui.library.failures import WrongUse
@@ -126,10 +124,7 @@ def project_annotations(mirror: MirrorDatabase | None, pages: AnnotationBook) ->
 def _from_mirror(mirror: MirrorDatabase | None) -> Pages | None:
     if mirror is None or mirror.state() != "ready":
         return None
-    try:
-        known = read_annotations(mirror)
-    except apsw.Error:
-        return None
+    known = read_annotations(mirror)
     if known is None or len(known[1]) != 3:
         return None
     rows, (inode, size, mtime_ns), damaged = known

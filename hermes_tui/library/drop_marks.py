@@ -49,6 +49,7 @@ def marked_lineage(library: Library, store: Store, tree: Lineage) -> Lineage:
     except Interrupted:
         raise
     except (StorageError, OSError):
+        # As above: the tree itself was read.
         return tree
     nodes = tuple(replace(node, row=replace(node.row, worst_drop_lost=lost.get(node.id, 0))) for node in tree.nodes)
     return replace(tree, nodes=nodes)

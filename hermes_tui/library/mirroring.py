@@ -7,8 +7,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-import apsw
-
 from hermes_tui.library.health import MirrorHealth
 from hermes_tui.library.sources import Library
 from hermes_tui.mirror.backfill import Backfill, OnProgress, Progress
@@ -96,7 +94,7 @@ def mirror_health(library: Library) -> MirrorHealth:
         counts[state] += 1
         return MirrorHealth(str(database.path), _bytes(database), None, None, None, tuple(counts.items()))
     lag, lead = _against_logs(log_stores(library.stores))
-    return MirrorHealth(str(database.path), _bytes(database), _sessions(database), lag, lead, tuple(counts.items()))
+    return MirrorHealth(str(database.path), _bytes(database), database.logs_known(), lag, lead, tuple(counts.items()))
 
 
 def _against_logs(stores: Sequence[LogStore]) -> tuple[int, int]:
@@ -107,17 +105,11 @@ def _against_logs(stores: Sequence[LogStore]) -> tuple[int, int]:
         try:
             logs = store.logs()
         except OSError:
+            # Its own status says that the folder cannot be read.
             continue
         lag += store.source.lag(logs) or 0
         lead += store.source.lead(logs)
     return lag, lead
-
-
-def _sessions(database: MirrorDatabase) -> int | None:
-    try:
-        return int(database.rows("SELECT COUNT(*) FROM logs")[0][0])
-    except apsw.Error:
-        return None
 
 
 def _bytes(database: MirrorDatabase) -> int | None:

@@ -33,11 +33,14 @@ def write_annotations(
 
 
 def read_annotations(database: MirrorDatabase) -> tuple[list[AnnotationRow], tuple[int, ...], int] | None:
-    """What is known, the state of the log it was read from, and its damaged lines; ``None`` when nothing is.
+    """What is known, the state of the log it was read from, its damaged lines; ``None``: nothing, or not readable."""
+    try:
+        return _read(database)
+    except apsw.Error:
+        return None
 
-    Raises:
-        apsw.Error: the mirror cannot be read.
-    """
+
+def _read(database: MirrorDatabase) -> tuple[list[AnnotationRow], tuple[int, ...], int] | None:
     found = database.rows("SELECT value FROM meta WHERE key = ?", (_CHECKPOINT,))
     if not found:
         return None

@@ -12,7 +12,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -32,7 +32,7 @@ from hermes_tui.mirror.ledger import (
 )
 from hermes_tui.mirror.projector import Known, Projection, ToolsProjection, project, project_tools
 from hermes_tui.model import Agent
-from hermes_tui.storage.errors import StorageError
+from hermes_tui.storage.errors import StorageError, StoreUnreadable
 from hermes_tui.storage.writing import RetryingWriter
 from hermes_tui.stores import registry
 from hermes_tui.stores.log_source import LogFile
@@ -113,7 +113,7 @@ class Backfill:
         """Bring the mirror up to its logs.
 
         Raises:
-            StorageError: the mirror cannot be written.
+            StorageError: the mirror cannot be read or written, or a process that reads logs was ended from outside.
         """
         with self.database.writer() as writer:
             lease = Lease(self.clock)
@@ -121,6 +121,10 @@ class Backfill:
                 return self._tell(Progress("waiting"))
             try:
                 return self._run(writer, lease)
+            except apsw.Error as error:
+                raise StoreUnreadable(str(self.database.path), str(error), "Try again, or drop the mirror.") from error
+            except BrokenExecutor as error:
+                raise StorageError("The mirror was not filled", f"a reading process ended: {error}") from error
             finally:
                 lease.give_back(writer)
 
@@ -174,6 +178,7 @@ class Backfill:
             try:
                 here = {log.path for log in store.logs()}
             except OSError:
+                # The store's own status says that its folder cannot be read.
                 continue
             known = known_logs(self.database, store.ref.path)
             gone = [log.id for path, log in known.items() if path not in here and not Path(path).exists()]

@@ -97,6 +97,13 @@ class MirrorDatabase:
         """
         yield from self._reader().execute(sql, bindings)
 
+    def logs_known(self) -> int | None:
+        """How many logs it knows; ``None`` where it cannot be read."""
+        try:
+            return int(self.rows("SELECT COUNT(*) FROM logs")[0][0])
+        except apsw.Error:
+            return None
+
     def version(self) -> tuple[int | None, int]:
         """Equal to an earlier one, asked in the same thread, while nothing was written.
 

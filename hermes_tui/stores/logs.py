@@ -294,8 +294,10 @@ class LogStore(ABC):
 
     def remember_peeks(self, peeks: Iterable[tuple[LogFile, SessionRow]]) -> None:
         """Take peeks an index kept: each counts only while its log has the same size and time."""
+        # Read before the lock is taken: an index on a slow disk must not hold up those who ask for something else.
+        kept = list(peeks)
         with self._lock:
-            for log, row in peeks:
+            for log, row in kept:
                 self._peeked[log] = row
             while len(self._peeked) > PEEKS_KEPT:
                 self._peeked.popitem(last=False)

@@ -6,6 +6,7 @@ import os
 import threading
 from pathlib import Path
 
+import apsw
 import pytest
 
 from hermes_tui.mirror.backfill import Backfill, Progress
@@ -13,6 +14,7 @@ from hermes_tui.mirror.database import MirrorDatabase
 from hermes_tui.mirror.lease import Lease
 from hermes_tui.mirror.source import MirrorSource
 from hermes_tui.mirror.words import index_query, index_words
+from hermes_tui.storage.errors import StoreUnreadable
 from hermes_tui.storage.fulltext import parse_query
 from hermes_tui.stores.log_source import ScanSource
 
@@ -229,3 +231,18 @@ class TestWords:
     )
     def test_a_query_asks_for_no_less_than_it_means(self, query: str, asked: str | None) -> None:
         assert index_query(parse_query(query)) == asked
+
+
+def test_a_mirror_that_breaks_while_it_is_filled_is_told_and_its_lease_given_back(
+    database: MirrorDatabase, store: LineStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append(tmp_path / "logs", "a", {"text": "rotate", "at": 100.0})
+
+    def broken(*_: object) -> dict[str, object]:
+        raise apsw.CorruptError("database disk image is malformed")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("hermes_tui.mirror.backfill.known_logs", broken)
+        with pytest.raises(StoreUnreadable, match="malformed"):
+            fill(database, store)
+    assert fill(database, store).phase == "done"
