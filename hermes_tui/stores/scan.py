@@ -127,6 +127,8 @@ class _Scan:
         self._newest = newest
         self._raw = RawFilter(matcher)
         self._pulse = store.pulse()
+        self._unread = 0
+        self._first_unread = ""
 
     def hits(self, after: tuple[float, ...] | None) -> Iterator[Proposed]:
         """Hits in order; sessions are opened as late as the order allows."""
@@ -208,7 +210,10 @@ class _Scan:
         except Interrupted:
             raise
         except (OSError, StorageError) as error:
-            self._proposal.incomplete = f"session {session_id} could not be read: {error}"
+            self._unread += 1
+            more = f" (and {self._unread - 1} more)" if self._unread > 1 else ""
+            self._first_unread = self._first_unread or f"session {session_id} could not be read: {error}"
+            self._proposal.incomplete = self._first_unread + more
             return []
 
     def _wanted(self, row: SessionRow) -> bool:

@@ -59,6 +59,7 @@ class ClaudeStore(LogStore):
         self._inside: dict[str, tuple[LogFile, tuple[Inline, ...]]] = {}
         self._inside_of: dict[SessionId, tuple[LogFile, Inline]] = {}
         self._holders: dict[LogFile, str | None] = {}
+        self._marked_alive: tuple[float, frozenset[str]] = (-1.0, frozenset())
         self._claude_lock = threading.Lock()
 
     # ------------------------------------------------------------------------------------------ what lies there
@@ -293,7 +294,17 @@ class ClaudeStore(LogStore):
 
     def running(self, row: SessionRow, now: float) -> bool:
         """A live process says so in ``sessions/<pid>.json``, or it was active just now."""
-        return row.id in running_sessions(self.ref.path) or is_running(row, now)
+        return row.id in self._alive(now) or is_running(row, now)
+
+    def _alive(self, now: float) -> frozenset[str]:
+        """Sessions of live processes; looked up once for all rows of one answer."""
+        with self._claude_lock:
+            asked, found = self._marked_alive
+        if asked != now:
+            found = running_sessions(self.ref.path)
+            with self._claude_lock:
+                self._marked_alive = (now, found)
+        return found
 
     def extra_stamp(self) -> object:
         """The running marks, by name and time."""

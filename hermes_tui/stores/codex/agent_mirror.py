@@ -10,7 +10,7 @@ from typing import Final
 from hermes_tui.model import SessionId
 from hermes_tui.storage.errors import Interrupted, StorageError, StoreBusy
 from hermes_tui.storage.jsonl import read_records
-from hermes_tui.storage.reading import Interrupts, read_only
+from hermes_tui.storage.reading import Interrupts, ReadConnection, read_only
 from hermes_tui.stores.codex.discovery import NAMES, STATE_NAME
 from hermes_tui.stores.codex.rollout import mapping, sane, string
 
@@ -101,8 +101,8 @@ def _read(path: str, generation: int, interrupts: Interrupts) -> AgentMirror:
                 return AgentMirror(path, generation, fallback="unknown-schema", detail="it has no table of threads")
             wanted = [column for column in _COLUMNS if column in columns]
             rows = database.rows(f"SELECT {', '.join(wanted)} FROM threads")
-            parents = _parents(database.columns("thread_spawn_edges"), database.rows)
-            status = _backfill(database.columns("backfill_state"), database.rows)
+            parents = _parents(database)
+            status = _backfill(database)
     except Interrupted:
         raise
     except StoreBusy as error:
@@ -115,17 +115,17 @@ def _read(path: str, generation: int, interrupts: Interrupts) -> AgentMirror:
     return AgentMirror(path, generation, threads, parents, fallback, detail)
 
 
-def _parents(columns: frozenset[str], rows: object) -> dict[SessionId, SessionId]:
-    if not {"parent_thread_id", "child_thread_id"} <= columns or not callable(rows):
+def _parents(database: ReadConnection) -> dict[SessionId, SessionId]:
+    if not {"parent_thread_id", "child_thread_id"} <= database.columns("thread_spawn_edges"):
         return {}
-    found = rows("SELECT child_thread_id, parent_thread_id FROM thread_spawn_edges")
+    found = database.rows("SELECT child_thread_id, parent_thread_id FROM thread_spawn_edges")
     return {SessionId(child): SessionId(parent) for child, parent in found if child and parent}
 
 
-def _backfill(columns: frozenset[str], rows: object) -> str | None:
-    if "status" not in columns or not callable(rows):
+def _backfill(database: ReadConnection) -> str | None:
+    if "status" not in database.columns("backfill_state"):
         return None
-    found = rows("SELECT status FROM backfill_state LIMIT 1")
+    found = database.rows("SELECT status FROM backfill_state LIMIT 1")
     return str(found[0][0]) if found else None
 
 

@@ -45,6 +45,7 @@ class DshStore(LogStore):
         self._jsonl = JsonlBackend(ref)
         super().__init__(ref, source, clock)
         self._root = session_root(Path(ref.path))
+        self._met = Walk()
 
     @property
     def backend(self) -> Backend:
@@ -63,7 +64,8 @@ class DshStore(LogStore):
 
     def logs(self) -> Sequence[LogFile]:
         """See :meth:`LogStore.logs`: one log a session, the highest generation."""
-        return self.walk().logs
+        self._met = self.walk()
+        return self._met.logs
 
     def peek(self, log: LogFile) -> SessionRow:
         """See :meth:`LogStore.peek`."""
@@ -135,7 +137,7 @@ class DshStore(LogStore):
     def own_findings(self, index: LogIndex) -> Sequence[Finding]:
         """What lies in the session root that its own program would stumble over."""
         del index
-        found = self.walk()
+        found = self._met
         findings: list[Finding] = []
         if len(found.encodings) > 1 or found.twins:
             rare = min(found.encodings, key=lambda zipped: found.encodings[zipped])
