@@ -7,10 +7,11 @@ Only sessions near the top are then put together to conversations, by the same r
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from heapq import merge
 from itertools import islice
-from typing import Final, NamedTuple
+from threading import Thread
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from hermes_tui.model import ListEntry, Listing, ListQuery, SessionId
 from hermes_tui.storage.reading import ReadConnection
@@ -35,6 +36,7 @@ MOST_SUSPECTS: Final = 500
 """Parents that were written after their child; more of them are looked at the general way."""
 SPARE: Final = 30
 """Candidates beyond the limit that are looked at first."""
+Answer = TypeVar("Answer")
 _NEEDED: Final = ("id", "parent_session_id", "end_reason", "source", "started_at")
 
 
@@ -52,6 +54,30 @@ class Counts(NamedTuple):
     left_out: dict[str, int]
 
 
+class _Aside(Thread, Generic[Answer]):
+    """A question asked in a thread of its own. Not a pool: importing one costs as much as the question."""
+
+    def __init__(self, question: Callable[[], Answer]) -> None:
+        super().__init__(daemon=True)
+        self._question = question
+        self._answer: list[Answer] = []
+        self._error: BaseException | None = None
+        self.start()
+
+    def run(self) -> None:
+        try:
+            self._answer.append(self._question())
+        except BaseException as error:  # noqa: BLE001  raised again where the answer is wanted
+            self._error = error
+
+    def answer(self) -> Answer:
+        """Wait for the answer; raises what the question raised."""
+        self.join()
+        if self._error is not None:
+            raise self._error
+        return self._answer[0]
+
+
 def answers(query: ListQuery) -> bool:
     """Whether this is the usual list."""
     usual = ListQuery(archived=query.archived, children=query.children)
@@ -64,12 +90,16 @@ def read_newest_first(asking: Asking, query: ListQuery, limit: int) -> Listing |
     if middle is None:
         return None
     most = limit + limit // 2 + SPARE
-    with ThreadPoolExecutor(2) as others:
-        counting = others.submit(asking.ask, _counts, query)
-        upper = others.submit(asking.ask, _newest, "id >= ?", middle, most)
+    counting = _Aside(lambda: asking.ask(_counts, query))
+    upper = _Aside(lambda: asking.ask(_newest, "id >= ?", middle, most))
+    try:
         lower = asking.ask(_newest, "id < ?", middle, most)
-        counts = counting.result()
-        candidates = list(islice(merge(lower, upper.result(), reverse=True), most))
+    finally:
+        # Nothing goes on reading after the question is over.
+        counting.join()
+        upper.join()
+    counts = counting.answer()
+    candidates = list(islice(merge(lower, upper.answer(), reverse=True), most))
     if counts is None:
         return None
     entries = asking.ask(_listed, query, candidates, limit)
@@ -106,7 +136,10 @@ def _newest(connection: ReadConnection, schema: Schema, where: str, middle: str,
 def _counts(connection: ReadConnection, schema: Schema, query: ListQuery) -> Counts | None:
     """How many conversations are listed and left out; ``None`` where sessions form a ring."""
     archived, hidden = (schema.column("sessions", name, "s") for name in ("archived", "hidden"))
-    sql = f"""SELECT sum(reason IS 0), sum(reason = 1), sum(reason = 2), sum(reason = 3), sum(reason = 4), sum(odd)
+    config = schema.column("sessions", "model_config", "s")
+    # Most sessions are roots that nothing leaves out: an index counts them, the others alone are looked at.
+    sql = f"""SELECT count(*), sum(reason IS 0), sum(reason = 1), sum(reason = 2), sum(reason = 3), sum(reason = 4),
+            sum(odd)
         FROM (SELECT CASE
                 WHEN kind = 'compaction' AND source IS NOT 'tool' THEN -1
                 WHEN ifnull(archived, 0) <> 0 AND NOT ? THEN 1
@@ -116,9 +149,14 @@ def _counts(connection: ReadConnection, schema: Schema, query: ListQuery) -> Cou
             FROM (SELECT {kind_expression(schema)} AS kind, s.source AS source, {archived} AS archived,
                     {hidden} AS hidden, p.rowid >= s.rowid AS odd
                 FROM sessions s LEFT JOIN sessions p ON p.id = s.parent_session_id
-                WHERE typeof(s.id) = 'text' LIMIT -1) LIMIT -1)"""
+                WHERE typeof(s.id) = 'text' AND (s.parent_session_id IS NOT NULL OR s.source = 'tool'
+                    OR instr({config}, '_from') OR ifnull({archived}, 0) <> 0 OR ifnull({hidden}, 0) <> 0)
+                LIMIT -1) LIMIT -1)"""
     row = connection.one(sql, (query.archived, query.children))
-    listed, *reasons, odd = [number or 0 for number in row] if row else [0] * 6
+    looked_at, listed, *reasons, odd = [number or 0 for number in row] if row else [0] * 7
+    # In an index NULL and numbers lie before texts, BLOBs behind them.
+    everyone = connection.one("SELECT count(*) FROM sessions WHERE id >= '' AND id < x''")
+    listed += (everyone[0] if everyone else 0) - looked_at
     if odd and _may_ring(connection, schema, odd):
         return None
     names = ("archived", "delegated", "tool", "hidden")

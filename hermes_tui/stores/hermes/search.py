@@ -66,8 +66,7 @@ def propose(
     run = _Run(store, matcher, filters, newest=newest)
     proposal = Proposal("scan", iter(()), ranked=run.ranked, neighbours=run.neighbours)
     row, place = start_places(after)
-    # The store's own list of them; only this package may ask for it.
-    logs = store._only_in_logs()
+    logs = store.only_in_logs()
     try:
         run.start(proposal, row)
     except StoreUnreadable as error:

@@ -1,8 +1,10 @@
-"""One Hermes profile's store, behind the protocol every store answers."""
+"""One Hermes profile's store, behind the protocol every store answers.
+
+Modules that only some questions need are imported with the question: the list is most of what a command costs.
+"""
 
 from __future__ import annotations
 
-import shlex
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,22 +36,17 @@ from hermes_tui.storage.stamps import stamp_of
 from hermes_tui.stores.hermes.asking import Asking
 from hermes_tui.stores.hermes.discovery import DEFAULT_PROFILE, Home, default_root
 from hermes_tui.stores.hermes.findings import quick_status
-from hermes_tui.stores.hermes.legacy_logs import LegacyLog, LegacyTranscript, find_logs, legacy_row
-from hermes_tui.stores.hermes.lineage import part_of, read_lineage
 from hermes_tui.stores.hermes.links import json_ids, links_around
-from hermes_tui.stores.hermes.listing import read_listing
 from hermes_tui.stores.hermes.newest_first import UNKNOWN, answers, read_newest_first
-from hermes_tui.stores.hermes.recovery import build_recovery
-from hermes_tui.stores.hermes.requests import read_requests
 from hermes_tui.stores.hermes.rows import read_rows
 from hermes_tui.stores.hermes.schema import Schema
-from hermes_tui.stores.hermes.transcript import HermesTranscript
-from hermes_tui.stores.hermes.usage import read_usage
 from hermes_tui.stores.protocol import ChangeVerb, Proposal, SearchFilters, Transcript
 
 if TYPE_CHECKING:
     from hermes_tui.storage.fulltext import Matcher
     from hermes_tui.stores.hermes.changes import HermesChanges
+    from hermes_tui.stores.hermes.legacy_logs import LegacyLog
+    from hermes_tui.stores.hermes.transcript import HermesTranscript
 
 MOST_CANDIDATES: Final = 20
 """Ids a prefix is answered with."""
@@ -75,14 +72,13 @@ class HermesStore:
 
     def status(self) -> StoreStatus:
         """How the store is, by what can be told quickly."""
-        return quick_status(self.ref, self.home, self._asking, len(self._only_in_logs()))
+        return quick_status(self.ref, self.home, self._asking, len(self.only_in_logs()))
 
     def findings(self) -> Sequence[Finding]:
         """Everything, with a pass over the store."""
-        # Imported late: only the health check needs it.
         from hermes_tui.stores.hermes.checks import full_findings
 
-        logs_only = len(self._only_in_logs())
+        logs_only = len(self.only_in_logs())
         return full_findings(self.ref, self.home, self._asking, self._logs(), logs_only, time.time())
 
     def listing(self, query: ListQuery, limit: int | None = None) -> Listing:
@@ -97,7 +93,7 @@ class HermesStore:
                 # The logs are all there is then; the status says that the store could not be read.
                 if not self._logs():
                     raise
-        logs = self._only_in_logs()
+        logs = self.only_in_logs()
         return self._with_logs(found, logs, query, limit) if logs else found
 
     def _listing(self, query: ListQuery, limit: int | None) -> Listing:
@@ -106,9 +102,13 @@ class HermesStore:
             short = read_newest_first(self._asking, query, limit)
             if short is not None:
                 return short
+        from hermes_tui.stores.hermes.listing import read_listing
+
         return self._asking.ask(read_listing, query, limit)
 
     def _with_logs(self, found: Listing, logs: Mapping[str, LegacyLog], query: ListQuery, limit: int | None) -> Listing:
+        from hermes_tui.stores.hermes.legacy_logs import legacy_row
+
         rows = [row for row in (legacy_row(self.ref, log) for log in logs.values()) if _row_matches(row, query)]
         entries = [*found.entries, *(ListEntry(row.id, _order_of(row, query)) for row in rows)]
         entries.sort(key=lambda entry: (entry.order, entry.id), reverse=True)
@@ -127,8 +127,9 @@ class HermesStore:
                 if not self._logs():
                     raise
         missing = [identity for identity in ids if identity not in found]
-        if missing:
-            logs = self._only_in_logs()
+        if missing and (logs := self.only_in_logs()):
+            from hermes_tui.stores.hermes.legacy_logs import legacy_row
+
             found.update({one: legacy_row(self.ref, logs[one]) for one in missing if one in logs})
         return [found[identity] for identity in ids if identity in found]
 
@@ -139,7 +140,7 @@ class HermesStore:
             found = self._asking.ask(_resolved, prefix)
         if found == [prefix]:
             return [SessionId(prefix)]
-        logs = self._only_in_logs()
+        logs = self.only_in_logs()
         if prefix in logs:
             return [SessionId(prefix)]
         found += sorted(identity for identity in logs if identity.startswith(prefix))
@@ -160,12 +161,17 @@ class HermesStore:
 
     def transcript(self, ids: Sequence[SessionId]) -> Transcript:
         """The messages of these sessions."""
-        logs = self._only_in_logs()
+        logs = self.only_in_logs()
         if ids and all(identity in logs for identity in ids):
+            from hermes_tui.stores.hermes.legacy_logs import LegacyTranscript
+
             return LegacyTranscript([logs[identity] for identity in ids])
         return self._transcript(ids)
 
     def _transcript(self, ids: Sequence[str], *, every_row: bool = False) -> HermesTranscript:
+        from hermes_tui.stores.hermes.lineage import part_of
+        from hermes_tui.stores.hermes.transcript import HermesTranscript
+
         def question(connection: ReadConnection, schema: Schema) -> HermesTranscript:
             links = links_around(connection, schema, ids)
             parts = [part_of(links, links.by_id[identity]) for identity in ids if identity in links.by_id]
@@ -175,8 +181,12 @@ class HermesStore:
 
     def lineage(self, session_id: SessionId) -> Lineage:
         """The whole tree."""
-        logs = self._only_in_logs()
+        from hermes_tui.stores.hermes.lineage import read_lineage
+
+        logs = self.only_in_logs()
         if session_id in logs:
+            from hermes_tui.stores.hermes.legacy_logs import legacy_row
+
             row = legacy_row(self.ref, logs[session_id])
             node = LineageNode(session_id, None, "root", row)
             return Lineage(session_id, session_id, (session_id,), (node,))
@@ -184,12 +194,16 @@ class HermesStore:
 
     def usage(self, grouping: CostGrouping, since: float | None, until: float | None, zone: tzinfo) -> UsageReport:
         """Usage by key; logs tell none."""
+        from hermes_tui.stores.hermes.usage import read_usage
+
         if not self._readable():
             return UsageReport((), {}, distinct=0)
         return self._asking.ask(read_usage, grouping, since, until, zone)
 
     def requests(self, ids: Sequence[SessionId] | None, since: float | None = None) -> Iterator[Request]:
         """Usage rows as points."""
+        from hermes_tui.stores.hermes.requests import read_requests
+
         return read_requests(self._asking, ids, since) if self._readable() else iter(())
 
     def propose(
@@ -200,7 +214,6 @@ class HermesStore:
         after: tuple[float, ...] | None = None,
     ) -> Proposal:
         """Messages that may match, from the store's own indexes or a scan."""
-        # Imported late: only a search needs it.
         from hermes_tui.stores.hermes.search import propose
 
         return propose(self, matcher, filters, order, after)
@@ -211,6 +224,8 @@ class HermesStore:
         Raises:
             StorageError: a cut was asked for: a database has no lines.
         """
+        from hermes_tui.stores.hermes.recovery import build_recovery
+
         if cut is not None:
             raise StorageError(
                 "A Hermes store cannot be cut at a line",
@@ -219,7 +234,7 @@ class HermesStore:
             )
         tip = self.chain(session_id)[-1]
         row = self.rows([tip], conversation=True)[0]
-        logs = self._only_in_logs()
+        logs = self.only_in_logs()
         if tip in logs:
             raise StorageError(
                 f"{tip} cannot be resumed", "it is only a log that the store does not have", "Read it with show."
@@ -243,13 +258,14 @@ class HermesStore:
 
     def changes(self) -> HermesChanges:
         """The changes a person can make to this store."""
-        # Imported late: a list does not pay for the writing layer.
         from hermes_tui.stores.hermes.changes import HermesChanges
 
         return HermesChanges(self.ref, self._asking, self._environ)
 
     def change_command(self, verb: ChangeVerb, session_id: SessionId, title: str | None = None) -> str | None:
         """The product's own command; it has none for ending a session or emptying one."""
+        import shlex
+
         words = {
             "rename": ["rename", session_id, title or ""],
             "delete": ["delete", session_id, "--yes"],
@@ -281,12 +297,16 @@ class HermesStore:
         with self._lock:
             if self._legacy is not None and self._legacy[0] == stamp:
                 return self._legacy[1]
-        found = {log.session_id: log for log in find_logs(self.home)}
+        found: dict[str, LegacyLog] = {}
+        if stamp != (None, None):
+            from hermes_tui.stores.hermes.legacy_logs import find_logs
+
+            found = {log.session_id: log for log in find_logs(self.home)}
         with self._lock:
             self._legacy = (stamp, found)
         return found
 
-    def _only_in_logs(self) -> dict[str, LegacyLog]:
+    def only_in_logs(self) -> dict[str, LegacyLog]:
         """Logs of sessions the store does not have, or cannot say."""
         logs = self._logs()
         if not logs or not self._readable():
