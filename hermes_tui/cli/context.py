@@ -20,9 +20,6 @@ from hermes_tui.text import clean, clean_line
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-PLAIN_WIDTH = 80
-"""Columns of a table that goes to a file or a pipe."""
-
 
 @dataclass
 class Context:

@@ -11,13 +11,14 @@ from rich.cells import cell_len, set_cell_size
 from rich.console import Console, ConsoleOptions
 from rich.text import Text
 
-from hermes_tui.cli.context import PLAIN_WIDTH
 from hermes_tui.model import Cost, Usage
 from hermes_tui.text import CleanText, clean_line, literal
 
 UNKNOWN = literal("?")
 NONE = literal("-")
 DAY = 86_400.0
+PLAIN_WIDTH = 80
+"""Columns of a table that goes to a file or a pipe."""
 GAP = 2
 """Blanks between columns."""
 LEAST_WIDE = 24

@@ -7,87 +7,18 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from pathlib import Path
-from typing import Final, Literal, TextIO
+from typing import TextIO
 
-from hermes_tui.library import shapes
-from hermes_tui.library.catalog import row_of
-from hermes_tui.library.failures import Refused, UnknownId
-from hermes_tui.library.json_output import dumps, with_long_text
-from hermes_tui.library.redaction import redact, redact_pieces, redact_values
+from hermes_tui.library.exported import FORMATS, Exported, ExportOptions, Format, Write
+from hermes_tui.library.failures import Refused
 from hermes_tui.library.sources import Found
-from hermes_tui.library.transcript import batches, open_transcript, pieces
 from hermes_tui.locations import FILE_MODE
-from hermes_tui.model import Message, SessionRow
-from hermes_tui.stores.protocol import Transcript
 
-Format = Literal["md", "html", "json", "jsonl"]
-FORMATS: Final[tuple[Format, ...]] = ("md", "html", "json", "jsonl")
-BATCH: Final = 200
-"""Messages loaded at once."""
-PIECE: Final = 1 << 18
-"""Characters of a long text written at once."""
-Write = Callable[[str], object]
-
-
-@dataclass(frozen=True, slots=True)
-class ExportOptions:
-    """What is written and how."""
-
-    format: Format = "md"
-    redact: bool = False
-    conversation: bool = False
-    """The whole chain, repeated messages once."""
-    all_states: bool = False
-
-
-class Exported:
-    """One session or conversation on its way to a file: its row, and its messages as they are read."""
-
-    def __init__(self, found: Found, options: ExportOptions) -> None:
-        row = row_of(found, conversation=options.conversation)
-        if row is None:
-            raise UnknownId(f"{found.session_id} is no longer there")
-        self.row: SessionRow = row
-        self.options = options
-        self.transcript: Transcript = open_transcript(found, conversation=options.conversation)
-
-    def messages(self) -> Iterator[Message]:
-        """Every shown message in order."""
-        heads = (head for batch in batches(self.transcript, self.options.all_states) for head in batch)
-        while batch := list(islice(heads, BATCH)):
-            yield from self.transcript.load(batch)
-
-    def text(self, message: Message) -> Iterator[str]:
-        """The text of a message in pieces, redacted if that was asked for."""
-        parts: Iterable[str] = (message.text or "",)
-        if message.cut:
-            parts = pieces(self.transcript, message, PIECE)
-        yield from redact_pieces(parts) if self.options.redact else parts
-
-    def word(self, text: str | None) -> str | None:
-        """A short text (a title, a folder), redacted if that was asked for."""
-        return redact(text) if text is not None and self.options.redact else text
-
-    def session_shape(self) -> shapes.Shape:
-        """The row as JSON."""
-        shape = shapes.session(self.row)
-        return dict(redact_values(shape)) if self.options.redact else shape
-
-    def message_pieces(self, message: Message) -> Iterator[str]:
-        """A message as JSON, in pieces."""
-        shape = shapes.message(message)
-        if message.cut:
-            del shape["text"]
-            shape = dict(redact_values(shape)) if self.options.redact else shape
-            yield from with_long_text(shape, "text", self.text(message))
-        else:
-            yield dumps(redact_values(shape) if self.options.redact else shape)
+__all__ = ["FORMATS", "ExportOptions", "Format", "export", "export_to", "file_name"]
 
 
 def export(founds: Sequence[Found], options: ExportOptions, write: Write) -> None:

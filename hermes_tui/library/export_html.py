@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from html import escape
 from typing import Final
 
-from hermes_tui.library import shapes
-from hermes_tui.library.export import Exported, Write
+from hermes_tui.library.exported import Exported, Write, heading
 from hermes_tui.model import Message
 from hermes_tui.text import clean, clean_line
 
@@ -49,39 +48,24 @@ def write_html(sources: Sequence[Callable[[], Exported]], write: Write) -> None:
 
 
 def _title(exported: Exported) -> str:
-    row = exported.row
-    return clean_line(exported.word(row.title) or exported.word(row.preview) or row.id)
+    return clean_line(exported.name())
 
 
 def _write_session(exported: Exported, write: Write) -> None:
-    row = exported.row
-    facts = [
-        ("agent", row.store.agent),
-        ("id", row.id),
-        ("started", shapes.moment(row.started_at)),
-        ("last active", shapes.moment(row.last_active_at)),
-        ("model", ", ".join(row.models) or row.model),
-        ("folder", exported.word(row.cwd)),
-    ]
     write(f"<section>\n<h1>{escape(_title(exported))}</h1>\n<dl>\n")
-    for name, value in facts:
-        if value:
-            write(f"<dt>{name}</dt><dd>{escape(clean_line(value))}</dd>\n")
+    for name, value in exported.facts():
+        write(f"<dt>{name}</dt><dd>{escape(clean_line(value))}</dd>\n")
     write("</dl>\n")
     for message in exported.messages():
         _write_message(exported, message, write)
-    for one in exported.transcript.problems:
-        where = clean_line(f"{one.path or ''} line {one.line or '?'}: {one.reason}")
-        write(f"<p>not read: {escape(where)}</p>\n")
+    for place in exported.unread():
+        write(f"<p>not read: {escape(clean_line(place))}</p>\n")
     write("</section>\n")
 
 
 def _write_message(exported: Exported, message: Message, write: Write) -> None:
     head = message.head
-    words: list[str] = [head.kind, *([head.tool_name] if head.tool_name else [])]
-    words += [f"({head.state})"] if head.state != "live" else []
-    words += [moment] if (moment := shapes.moment(head.at)) else []
-    line = escape(clean_line(" · ".join(words)))
+    line = escape(clean_line(heading(head)))
     folded = head.kind in FOLDED
     write(f'<article class="{escape(head.kind)}">\n')
     write(f"<details><summary>{line}</summary>\n" if folded else f"<header>{line}</header>\n")

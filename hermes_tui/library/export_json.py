@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from hermes_tui.library import shapes
-from hermes_tui.library.export import Exported, Write
+from hermes_tui.library.exported import Exported, Write
 from hermes_tui.library.json_output import ObjectWriter, dumps
 from hermes_tui.library.redaction import redact_values
 

@@ -6,8 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
-from hermes_tui.library import shapes
-from hermes_tui.library.export import Exported, Write
+from hermes_tui.library.exported import Exported, Write, heading
 from hermes_tui.model import Message
 
 FENCED: Final = frozenset({"tool-call", "tool-result", "context", "unknown"})
@@ -28,33 +27,18 @@ def write_markdown(sources: Sequence[Callable[[], Exported]], write: Write) -> N
             for piece in _body(exported, message):
                 write(piece)
             write("\n")
-        for one in exported.transcript.problems:
-            write(f"\n> not read: {one.path or ''} line {one.line or '?'}: {one.reason}\n")
+        for unread in exported.unread():
+            write(f"\n> not read: {_one_line(unread)}\n")
 
 
 def _head(exported: Exported) -> str:
-    row = exported.row
-    facts = [
-        ("agent", row.store.agent),
-        ("id", row.id),
-        ("started", shapes.moment(row.started_at)),
-        ("last active", shapes.moment(row.last_active_at)),
-        ("model", ", ".join(row.models) or row.model),
-        ("folder", exported.word(row.cwd)),
-        ("messages", None if row.message_count is None else f"{row.message_count:,}"),
-        ("tokens", None if row.usage is None else f"{row.usage.total:,}"),
-    ]
-    lines = [f"# {_one_line(exported.word(row.title) or exported.word(row.preview) or row.id)}", ""]
-    lines += [f"- {name}: {_one_line(value)}" for name, value in facts if value]
+    lines = [f"# {_one_line(exported.name())}", ""]
+    lines += [f"- {name}: {_one_line(value)}" for name, value in exported.facts()]
     return "\n".join(lines) + "\n"
 
 
 def _heading(message: Message) -> str:
-    head = message.head
-    words: list[str] = [head.kind, *([head.tool_name] if head.tool_name else [])]
-    words += [f"({head.state})"] if head.state != "live" else []
-    words += [moment] if (moment := shapes.moment(head.at)) else []
-    return f"\n## {_one_line(' · '.join(words))}\n\n"
+    return f"\n## {_one_line(heading(message.head))}\n\n"
 
 
 def _body(exported: Exported, message: Message) -> Iterator[str]:

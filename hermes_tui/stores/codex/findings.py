@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hermes_tui.model import Finding, SessionId, SessionRow, Severity
 from hermes_tui.stores.codex.agent_mirror import KNOWN_GENERATION, AgentMirror
 from hermes_tui.stores.codex.entries import TITLE_LENGTH
+from hermes_tui.stores.codex.picture import Picture
 from hermes_tui.stores.log_findings import NAMED_PATHS
 from hermes_tui.stores.log_source import LogFile
 from hermes_tui.stores.logs import LogIndex
-
-if TYPE_CHECKING:
-    from hermes_tui.stores.codex.store import Picture
 
 _FALLBACKS: Final[dict[str, tuple[Severity, str]]] = {
     "missing": ("info", "The list comes from the rollouts. Codex writes a new mirror when it starts."),

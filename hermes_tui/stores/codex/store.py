@@ -7,7 +7,7 @@ import shlex
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Final
 
 from hermes_tui.model import (
@@ -26,12 +26,13 @@ from hermes_tui.storage.jsonl import read_records
 from hermes_tui.storage.reading import Interrupts
 from hermes_tui.stores.codex import recovery
 from hermes_tui.stores.codex.agent_mirror import AgentMirror, MirrorRow, indexed_names, mirror_files, read_mirror
-from hermes_tui.stores.codex.discovery import LOCKS, NAMES, Found, held_locks, walk
+from hermes_tui.stores.codex.discovery import LOCKS, NAMES, held_locks, walk
 from hermes_tui.stores.codex.findings import agent_findings, stale_findings
 from hermes_tui.stores.codex.fold import CodexFold
 from hermes_tui.stores.codex.index_texts import CodexTexts
 from hermes_tui.stores.codex.oldest import is_oldest
 from hermes_tui.stores.codex.peek import forked_from, peek
+from hermes_tui.stores.codex.picture import Picture
 from hermes_tui.stores.codex.rollout import read_name, source_word
 from hermes_tui.stores.codex.spans import Span, ThreadFiles, first_meta
 from hermes_tui.stores.codex.transcript import CodexTranscript, span_records
@@ -47,25 +48,6 @@ BEHIND_SECONDS: Final = 2.0
 VARIABLE: Final = "CODEX_HOME"
 _VERBS: Final[frozenset[ChangeVerb]] = frozenset({"archive", "unarchive", "delete"})
 """Changes the program itself has a command for, of the same name."""
-
-
-@dataclass(frozen=True, slots=True)
-class Picture:
-    """What one look at mirror and folders gave."""
-
-    mirror: AgentMirror = field(default_factory=AgentMirror)
-    names: Mapping[SessionId, str] = field(default_factory=dict)
-    found: Found = field(default_factory=Found)
-    copies: tuple[str, ...] = ()
-    """Files of a thread that another file holds as well."""
-    missing: tuple[SessionId, ...] = ()
-    """Rows of the mirror whose file is gone."""
-    unlisted: tuple[SessionId, ...] = ()
-    """Threads with a file and without a row."""
-    behind: tuple[SessionId, ...] = ()
-    """Threads whose file is newer than their row."""
-    moved: int = 0
-    """Rows whose path does not fit, found by their file's name."""
 
 
 class CodexStore(LogStore):
