@@ -16,6 +16,8 @@ EARLIEST: Final = 946_684_800.0
 """2000-01-01 UTC: no agent wrote anything before."""
 LATEST: Final = 4_102_444_800.0
 """2100-01-01 UTC: later than this is damage, not a date (facts/hermes.md section 11)."""
+MOST: Final = 10**15
+"""No counter reaches this: a cell that says so is damage, and a sum of such cells would overflow in SQLite."""
 
 
 def text_or_none(cell: Any) -> RawText | None:
@@ -33,12 +35,16 @@ def filled_text(cell: Any) -> RawText | None:
 
 
 def count(cell: Any) -> int:
-    """A counter: never negative, 0 for what is no number."""
-    if isinstance(cell, int):
-        return max(cell, 0)
-    if isinstance(cell, float) and cell == cell and abs(cell) < 2**62:
-        return max(int(cell), 0)
+    """A counter: whole, never negative, 0 for what is no number or too large to be a count."""
+    if isinstance(cell, int | float) and 0 < cell < MOST:
+        return int(cell)
     return 0
+
+
+def counter(expression: str) -> str:
+    """The same as an SQL expression over a column."""
+    sane = f"typeof({expression}) IN ('integer', 'real') AND {expression} > 0 AND {expression} < {MOST}"
+    return f"CASE WHEN {sane} THEN CAST({expression} AS INTEGER) ELSE 0 END"
 
 
 def money(cell: Any) -> float | None:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from hermes_tui.model import CostGrouping, Spend, UsageReport, UsageSum
 from hermes_tui.storage.reading import ReadConnection
-from hermes_tui.stores.hermes.cells import EARLIEST, LATEST, count, text_or_none, time_or_none
+from hermes_tui.stores.hermes.cells import EARLIEST, LATEST, count, counter, text_or_none, time_or_none
 from hermes_tui.stores.hermes.schema import Schema
 from hermes_tui.stores.hermes.spend import MAIN_TASK, TOKENS, cost_of, usage_of
 from hermes_tui.text import RawText
@@ -100,11 +100,6 @@ def _sane(expression: str) -> str:
     return f"CASE WHEN {expression} >= {EARLIEST:.0f} AND {expression} < {LATEST:.0f} THEN {expression} END"
 
 
-def _number(expression: str) -> str:
-    """A counter that is never negative; NULL and text are 0."""
-    return f"CASE WHEN typeof({expression}) IN ('integer', 'real') AND {expression} > 0 THEN {expression} ELSE 0 END"
-
-
 def _money(expression: str) -> str:
     return f"CASE WHEN typeof({expression}) IN ('integer', 'real') AND {expression} >= 0 THEN {expression} END"
 
@@ -112,13 +107,13 @@ def _money(expression: str) -> str:
 def _spent(schema: Schema, daily: bool) -> str:
     """Every piece of usage once: usage rows; the sessions row where those of the main loop fall below it."""
     own = _own_columns(schema)
-    total = " + ".join(_number(schema.column("sessions", name, "s")) for name in _TOTAL)
-    calls = _number(schema.column("sessions", "api_call_count", "s"))
+    total = " + ".join(counter(schema.column("sessions", name, "s")) for name in _TOTAL)
+    calls = counter(schema.column("sessions", "api_call_count", "s"))
     cost = _money(schema.column("sessions", "estimated_cost_usd", "s"))
     if not schema.has("session_model_usage", "session_id"):
         where = f"({total} > 0 OR {calls} > 0 OR {cost} > 0)"
         return f"SELECT {own} FROM sessions s WHERE typeof(s.id) = 'text' AND {where}"
-    used = " + ".join(_number(schema.column("session_model_usage", name, "u")) for name in _TOTAL)
+    used = " + ".join(counter(schema.column("session_model_usage", name, "u")) for name in _TOTAL)
     task = f"ifnull({schema.column('session_model_usage', 'task', 'u')}, '')"
     per_session = (
         f"SELECT u.session_id AS id, sum(iif({task} = '', {used}, 0)) AS main FROM session_model_usage u GROUP BY 1"
@@ -130,7 +125,7 @@ def _spent(schema: Schema, daily: bool) -> str:
     stands_in = f"SELECT place FROM ({totals}) WHERE own > main OR known IS NULL"
     instead = f"({total} > 0 OR {calls} > 0 OR {cost} > 0)"
     days = _daily(schema) if daily else ""
-    skip = " AND s.id NOT IN (SELECT session_id FROM session_daily_usage)" if daily else ""
+    skip = " AND s.id NOT IN (SELECT session_id FROM session_daily_usage WHERE session_id IS NOT NULL)" if daily else ""
     return (
         f"WITH stand_in(place) AS MATERIALIZED ({stands_in})"
         f" SELECT {_used_columns(schema)} FROM session_model_usage u JOIN sessions s ON s.id = u.session_id"
@@ -147,9 +142,9 @@ def _facts(schema: Schema) -> str:
 def _own_columns(schema: Schema) -> str:
     """The sessions row as a piece of usage."""
     at = _sane(schema.column("sessions", "started_at", "s"))
-    tokens = ", ".join(f"{_number(schema.column('sessions', name, 's'))} AS {name}" for name in TOKENS)
+    tokens = ", ".join(f"{counter(schema.column('sessions', name, 's'))} AS {name}" for name in TOKENS)
     model, provider = schema.column("sessions", "model", "s"), schema.column("sessions", "billing_provider", "s")
-    calls = _number(schema.column("sessions", "api_call_count", "s"))
+    calls = counter(schema.column("sessions", "api_call_count", "s"))
     return (
         f"s.id AS session_id, {model} AS model, {provider} AS provider, '' AS task, {calls} AS calls, {tokens},"
         f" {_costs(schema, 'sessions', 's')}, {at} AS at, NULL AS day, {_facts(schema)}"
@@ -160,10 +155,10 @@ def _used_columns(schema: Schema) -> str:
     """A usage row as a piece of usage."""
     table = "session_model_usage"
     seen, started = _sane(schema.column(table, "last_seen", "u")), _sane(schema.column("sessions", "started_at", "s"))
-    tokens = ", ".join(f"{_number(schema.column(table, name, 'u'))} AS {name}" for name in TOKENS)
+    tokens = ", ".join(f"{counter(schema.column(table, name, 'u'))} AS {name}" for name in TOKENS)
     model, provider = schema.column(table, "model", "u"), schema.column(table, "billing_provider", "u")
     task = f"ifnull({schema.column(table, 'task', 'u')}, '')"
-    calls = _number(schema.column(table, "api_call_count", "u"))
+    calls = counter(schema.column(table, "api_call_count", "u"))
     return (
         f"s.id AS session_id, {model} AS model, {provider} AS provider, {task} AS task, {calls} AS calls, {tokens},"
         f" {_costs(schema, table, 'u')}, coalesce({seen}, {started}) AS at, NULL AS day, {_facts(schema)}"
@@ -173,9 +168,9 @@ def _used_columns(schema: Schema) -> str:
 def _daily(schema: Schema) -> str:
     """Rows of ``session_daily_usage``, which have the local day but no model: that of the session."""
     table = "session_daily_usage"
-    tokens = ", ".join(f"{_number(schema.column(table, name, 'd'))} AS {name}" for name in TOKENS)
+    tokens = ", ".join(f"{counter(schema.column(table, name, 'd'))} AS {name}" for name in TOKENS)
     model, provider = schema.column("sessions", "model", "s"), schema.column("sessions", "billing_provider", "s")
-    calls = _number(schema.column(table, "api_call_count", "d"))
+    calls = counter(schema.column(table, "api_call_count", "d"))
     started = _sane(schema.column("sessions", "started_at", "s"))
     at = f"coalesce(CAST(strftime('%s', d.day || ' 12:00') AS REAL), {started})"
     return (
@@ -191,7 +186,7 @@ def _beyond_daily(schema: Schema) -> str:
     names = ("calls", *TOKENS)
     columns = ("api_call_count", *TOKENS)
     per_day = ", ".join(
-        f"sum({_number(schema.column(table, column, 'd'))}) AS {name}"
+        f"sum({counter(schema.column(table, column, 'd'))}) AS {name}"
         for name, column in zip(names, columns, strict=True)
     )
     cost = f"sum({_money(schema.column(table, 'estimated_cost_usd', 'd'))})"

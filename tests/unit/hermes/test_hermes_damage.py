@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC
 from pathlib import Path
 
 import apsw
 import pytest
 
-from hermes_tui.model import ListQuery, SessionId
+from hermes_tui.model import NO_USAGE, CostGrouping, ListQuery, SessionId
 from hermes_tui.storage.errors import StoreUnreadable
 from hermes_tui.stores.hermes.store import HermesStore
 
@@ -304,3 +305,22 @@ def damage_first_leaf(path: Path, table: str) -> None:
     with path.open("r+b") as file:
         file.seek((page - 1) * size)
         file.write(b"\xff" * size)
+
+
+def test_absurd_and_fractional_counters_leave_the_other_sessions_their_cost(tmp_path: Path) -> None:
+    """Two counters near 2**63 overflowed SQLite's sum and took the whole cost report with them."""
+    plain, plain2, trunk, branch = (NAMES[name] for name in ("plain", "plain2", "trunk", "branch"))
+    store = changed(
+        tmp_path,
+        f"DELETE FROM session_model_usage WHERE session_id IN ('{plain}', '{plain2}', '{trunk}', '{branch}')",
+        f"UPDATE sessions SET input_tokens = {2**62} WHERE id IN ('{plain}', '{plain2}')",
+        f"UPDATE sessions SET output_tokens = 3.7 WHERE id IN ('{trunk}', '{branch}')",
+    )
+    ids = [entry.id for entry in store.listing(ListQuery(sessions=True)).entries]
+    listed = store.rows(ids, conversation=False)
+    total = sum((row.usage for row in listed if row.usage is not None), NO_USAGE)
+    groupings: tuple[CostGrouping, ...] = ("model", "day", "session", "store")
+    for grouping in groupings:
+        report = store.usage(grouping, None, None, UTC)
+        assert sum((row.spend.usage for row in report.sums), NO_USAGE) == total, grouping
+    assert 100_000 < total.input < 10**9
