@@ -39,8 +39,8 @@ def run(args: argparse.Namespace, context: Context) -> int:
         raise Refused(f"The session's folder {command.cwd} is gone", f"From another folder, run: {line}")
     context.say(line)
     context.confirm("Run this now?", yes=args.yes)
-    os.chdir(command.cwd or ".")
     try:
+        os.chdir(command.cwd or ".")
         os.execvpe(command.argv[0], list(command.argv), {**context.environ, **dict(command.environment)})
     except OSError as error:
         raise Refused(

@@ -27,7 +27,11 @@ def resume_command(found: Found) -> ResumeCommand:
             "Its own program refuses such sessions (a sub-agent, nothing to load, or a log it cannot read). "
             "`hermes-tui recover` shows what would be loaded.",
         )
-    return found.store.resume_command(row)
+    command = found.store.resume_command(row)
+    if row.id.startswith("-") or row.tip_id.startswith("-"):
+        # A store can hold any id; this one would be read as an option of the agent.
+        raise Refused(f"{found.session_id} cannot be resumed: its id looks like an option of {command.argv[0]}")
+    return command
 
 
 def shell_line(command: ResumeCommand) -> str:

@@ -19,6 +19,7 @@ from textual.worker import get_current_worker
 from hermes_tui.library import catalog
 from hermes_tui.library.catalog import CatalogEntry, CatalogListing
 from hermes_tui.library.drop_marks import marked
+from hermes_tui.library.failures import StoreFailed
 from hermes_tui.library.sources import Found, Library
 from hermes_tui.model import ListOrder, SessionRow
 from hermes_tui.text import clean_line
@@ -245,7 +246,8 @@ class SessionsScreen(ChangingList):
     def _read_page(self, number: int, page: int, entries: Sequence[CatalogEntry]) -> None:
         if number != self._number:
             return
-        known = {(row.store.name, row.id): row for row in catalog.rows(entries)}
+        found, failures = catalog.readable_rows(entries)
+        known = {(row.store.name, row.id): row for row in found}
         rows = [known.get(key_of(entry)) for entry in entries]
         self.post_message(self.PageRead(number, page, rows))
         # The rows first: the marks of bad cache drops need a second look.
@@ -253,6 +255,9 @@ class SessionsScreen(ChangingList):
             marks = {(row.store.name, row.id): row for row in marked(self.desk.library, list(known.values()))}
             if any(row.worst_drop_lost for row in marks.values()):
                 self.post_message(self.PageRead(number, page, [marks.get(key_of(entry)) for entry in entries]))
+        if failures:
+            # The rows of the other stores are on their way.
+            raise StoreFailed(failures[0].reason, failures[0].advice)
 
     @on(PageRead)
     def _page_read(self, event: PageRead) -> None:

@@ -312,3 +312,10 @@ def test_resume_asks_before_it_runs(cli: Cli, store: MemoryStore, tmp_path: Path
     assert (answer.code, answer.out) == (1, "")
     assert "agent --resume s" in answer.err
     assert "--yes" in answer.err
+
+
+def test_an_id_that_would_be_an_option_is_not_handed_to_an_agent(cli: Cli, store: MemoryStore) -> None:
+    session(store, "--yolo")
+    answer = cli("resume", "--print", "--", "--yolo")
+    assert answer.code == 1
+    assert "looks like an option" in answer.err
