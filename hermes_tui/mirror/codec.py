@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import fields
+from operator import attrgetter
 from typing import Any, Final, cast
 
 import orjson
@@ -30,10 +31,18 @@ from hermes_tui.stores.log_source import LogSummary
 _NESTED: Final = (Usage, Spend, Cost, StoreRef, CacheEvent, Compaction, Problem, Request, SessionRow)
 _NAMES: Final = {cls: tuple(f.name for f in fields(cls)) for cls in _NESTED}
 _ROW: Final = {name: place for place, name in enumerate(_NAMES[SessionRow])}
-_REQUEST: Final = {name: place for place, name in enumerate(_NAMES[Request])}
+_USAGE: Final = _NAMES[Request].index("usage")
+_PLAIN_FIELDS: Final = tuple(name for name in _NAMES[Request] if name != "usage")
+_EVENTS: Final = _PLAIN_FIELDS.index("events")
+_REQUEST_GETTERS: Final = tuple(map(attrgetter, _PLAIN_FIELDS))
+_USAGE_GETTERS: Final = tuple(map(attrgetter, _NAMES[Usage]))
 _SPEND: Final = {name: place for place, name in enumerate(_NAMES[Spend])}
 
-SHAPE: Final = hashlib.sha256(repr([(cls.__name__, _NAMES[cls]) for cls in _NESTED]).encode()).hexdigest()[:16]
+_LAYOUT: Final = "requests in columns, states of growing logs only"
+"""Changed with whatever else changes what the bytes mean."""
+SHAPE: Final = hashlib.sha256(repr([_LAYOUT, *((cls.__name__, _NAMES[cls]) for cls in _NESTED)]).encode()).hexdigest()[
+    :16
+]
 """Names the field order; stored with the index."""
 
 
@@ -74,7 +83,18 @@ def dump_row(row: SessionRow) -> bytes:
 
 def dump_requests(summary: LogSummary) -> bytes:
     """What ledger and cache screen need besides."""
-    return dump_json([_plain(summary.requests), _plain(summary.apart)])
+    return dump_json([_columns(summary.requests), _columns(summary.apart)])
+
+
+def _columns(requests: Sequence[Request]) -> list[Any]:
+    """How many, and a list for each field, of one item where all are alike: most say the same of most things."""
+    if not requests:
+        return [0]
+    usages = [request.usage for request in requests]
+    fields_of = [list(map(get, requests)) for get in _REQUEST_GETTERS]
+    fields_of[_EVENTS] = [[[event.cause, event.evidence] for event in events] for events in fields_of[_EVENTS]]
+    found = [*fields_of, *(list(map(get, usages)) for get in _USAGE_GETTERS)]
+    return [len(requests), *(column[:1] if column.count(column[0]) == len(column) else column for column in found)]
 
 
 def _spend(values: list[Any]) -> Spend:
@@ -100,12 +120,15 @@ def load_peek(data: bytes, store: StoreRef) -> SessionRow:
     return load_row(load_json(data), store)
 
 
-def _request(values: list[Any]) -> Request:
-    place = _REQUEST["usage"]
-    values[place] = Usage(*values[place])
-    place = _REQUEST["events"]
-    values[place] = tuple(CacheEvent(*event) for event in values[place]) if values[place] else ()
-    return Request(*values)
+def _requests(columns: list[Any]) -> tuple[Request, ...]:
+    count = columns[0]
+    if not count:
+        return ()
+    found = [column if len(column) == count else column * count for column in columns[1:]]
+    plain = found[: len(_PLAIN_FIELDS)]
+    plain[_EVENTS] = [tuple(CacheEvent(*event) for event in events) if events else () for events in plain[_EVENTS]]
+    plain.insert(_USAGE, list(map(Usage, *found[len(_PLAIN_FIELDS) :])))
+    return tuple(map(Request, *plain))
 
 
 def load_card(data: bytes, store: StoreRef) -> tuple[SessionRow, tuple[Compaction, ...], tuple[Problem, ...]]:
@@ -120,5 +143,5 @@ def load_card(data: bytes, store: StoreRef) -> tuple[SessionRow, tuple[Compactio
 
 def load_requests(data: bytes) -> tuple[tuple[Request, ...], tuple[Request, ...]]:
     """What :func:`dump_requests` wrote: own requests, and those told apart."""
-    own, apart = cast("Sequence[list[list[Any]]]", load_json(data))
-    return tuple(map(_request, own)), tuple(map(_request, apart))
+    own, apart = cast("Sequence[list[Any]]", load_json(data))
+    return _requests(own), _requests(apart)

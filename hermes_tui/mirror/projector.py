@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +18,10 @@ from hermes_tui.stores.log_source import FoldPlace, LogFile, LogFold, LogSummary
 from hermes_tui.stores.log_texts import LogText, LogTexts
 from hermes_tui.stores.logs import LogStore
 
+GROWING_SECONDS: Final = 2 * 86_400.0
+"""A log written to so recently may grow: the state of its fold is kept, so that only what is new is read."""
+LARGE_BYTES: Final = 32 << 20
+"""Of a log so large it is kept however old: reading all of it again takes more than a second."""
 HEAD_BYTES: Final = 4_096
 """Bytes at the start of a log that tell whether it is still the same one."""
 
@@ -115,6 +119,8 @@ class _Collector:
 
     fold: LogFold
     texts: LogTexts | None
+    growing: bool
+    """Whether the state is worth keeping."""
     found: list[IndexedText] = field(default_factory=list)
 
     def wants(self, line: bytes) -> bool:
@@ -130,7 +136,8 @@ class _Collector:
         return self.fold.summary()
 
     def dump(self) -> bytes:
-        return self.fold.dump()
+        """Nothing where it is not: a sixth of a tree would be kept twice."""
+        return self.fold.dump() if self.growing else b""
 
 
 def _indexed(texts: Iterable[LogText]) -> Iterator[IndexedText]:
@@ -148,11 +155,12 @@ def project(store: LogStore, log: LogFile, known: Known | None) -> Projection:
     """
     head = head_hash(log)
     start = known.place if known is not None and _same_log(log, head, known) else None
+    growing = log.size >= LARGE_BYTES or store.clock() - log.mtime < GROWING_SECONDS
     texts = store.log_texts(log)
     made: list[_Collector] = []
 
     def make(log: LogFile, state: bytes | None) -> LogFold:
-        made.append(_Collector(store.fold(log, state), texts))
+        made.append(_Collector(store.fold(log, state), texts, growing))
         return made[-1]
 
     folded = fold_log(log, make, start, keep=True)
@@ -162,7 +170,7 @@ def project(store: LogStore, log: LogFile, known: Known | None) -> Projection:
         log=log,
         head=head,
         fresh=start is None,
-        place=folded.place,
+        place=folded.place if growing or folded.place is None else replace(folded.place, guard=b""),
         peek=dump_row(store.peeked(log)),
         card=dump_card(folded.summary),
         requests=dump_requests(folded.summary),
@@ -174,7 +182,7 @@ def project(store: LogStore, log: LogFile, known: Known | None) -> Projection:
 def _same_log(log: LogFile, head: bytes, known: Known) -> bool:
     """Grown, not replaced, rewritten, cut or compressed."""
     old, place = known.log, known.place
-    if place is None or (old.device, old.inode) != (log.device, log.inode) or log.size < old.size:
+    if place is None or not place.state or (old.device, old.inode) != (log.device, log.inode) or log.size < old.size:
         return False
     if old.size >= HEAD_BYTES and head != known.head:
         return False

@@ -90,7 +90,8 @@ class MirrorSource:
                 # It grew: only what is new must be read.
                 self._count("behind")
                 old = replace(log, size=row[3], mtime_ns=row[4])
-                self._scan.remember(old, Folded(self._summary(row), load_place(row[7])))
+                place = load_place(row[7])
+                self._scan.remember(old, Folded(self._summary(row), place if place and place.state else None))
             else:
                 self._count("changed")
         for _ in wanted:
