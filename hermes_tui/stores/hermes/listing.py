@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, NamedTuple
 
 from hermes_tui.model import ListEntry, Listing, ListQuery, SessionId
 from hermes_tui.storage.reading import ReadConnection
 from hermes_tui.stores.conversation import AUTOMATED_SOURCES, below
 from hermes_tui.stores.hermes.cells import count, counter, filled_text, text_or_none
-from hermes_tui.stores.hermes.links import Link, Links, all_links
+from hermes_tui.stores.hermes.links import Link, Links, all_links, json_ids
 from hermes_tui.stores.hermes.newest_first import UNKNOWN, left_out
 from hermes_tui.stores.hermes.rows import last_active, read_previews
+from hermes_tui.stores.hermes.salvage import salvaged, whole_or_salvaged
 from hermes_tui.stores.hermes.schema import Schema
 from hermes_tui.stores.hermes.spend import MAIN_TASK, TOKENS
 
@@ -31,6 +33,14 @@ class Facts(NamedTuple):
     tokens: int
 
 
+class Tokens(NamedTuple):
+    """Tokens of the main loop and of the other tasks."""
+
+    main: int
+    other: int
+
+
+NO_TOKENS: Final = Tokens(0, 0)
 NO_FACTS: Final = Facts(None, None, None, 0, 0)
 
 
@@ -57,14 +67,14 @@ class Candidate:
 def read_listing(connection: ReadConnection, schema: Schema, query: ListQuery, limit: int | None) -> Listing:
     """The ids of matching rows in order."""
     links = all_links(connection, schema)
-    facts = _read_facts(connection, schema, query)
+    facts = _read_facts(connection, schema, query, tuple(links.by_id))
     found = [Candidate([link]) for link in links.by_id.values()]
     if not query.sessions:
         found = [Candidate(links.down(link)) for link in links.listed()]
-    matching = [one for one in found if _matches(one, query, facts)]
+    matching = [one for one in found if matches(one, query, facts)]
     reasons: Counter[str] = Counter()
     if not query.sessions:
-        why = [_left_out(one, query, links) for one in matching]
+        why = [why_left_out(one, query, links) for one in matching]
         reasons.update(reason for reason in why if reason)
         matching = [one for one, reason in zip(matching, why, strict=True) if not reason]
     if query.text:
@@ -80,7 +90,7 @@ def read_listing(connection: ReadConnection, schema: Schema, query: ListQuery, l
     return Listing(entries, len(ordered), dict(reasons))
 
 
-def _left_out(one: Candidate, query: ListQuery, links: Links) -> str | None:
+def why_left_out(one: Candidate, query: ListQuery, links: Links) -> str | None:
     """Why a default filter leaves a row out; the first reason counts."""
     reason = left_out(links, one.root, query)
     if reason is None and not query.automated and one.root.source in AUTOMATED_SOURCES:
@@ -88,7 +98,7 @@ def _left_out(one: Candidate, query: ListQuery, links: Links) -> str | None:
     return reason
 
 
-def _matches(one: Candidate, query: ListQuery, facts: dict[str, Facts]) -> bool:
+def matches(one: Candidate, query: ListQuery, facts: dict[str, Facts]) -> bool:
     """Whether a row passes the filters that were asked for, the free text aside."""
     if query.source is not None and one.root.source != query.source:
         return False
@@ -119,8 +129,9 @@ def _with_text(
     kept: list[Candidate] = []
     unsure: list[Candidate] = []
     for one in found:
-        (kept if wanted in _filter_text(one, facts) else unsure).append(one)
-    previews = read_previews(connection, schema, [part.id for one in unsure for part in one.parts])
+        (kept if wanted in filter_text(one, facts) else unsure).append(one)
+    ids = [part.id for one in unsure for part in one.parts]
+    previews, _ = salvaged(partial(read_previews, connection, schema), ids)
     for one in unsure:
         preview = next((previews[part.id] for part in reversed(one.parts) if part.id in previews), "")
         if wanted in preview.casefold():
@@ -128,7 +139,7 @@ def _with_text(
     return kept
 
 
-def _filter_text(one: Candidate, facts: dict[str, Facts]) -> str:
+def filter_text(one: Candidate, facts: dict[str, Facts]) -> str:
     title = next((title for part in reversed(one.parts) if (title := _of(part, facts).title)), None)
     shown = (title, one.tip.id, one.root.source, _of(one.tip, facts).model, _folder(one, facts))
     return "\n".join(word for word in shown if word).casefold()
@@ -151,39 +162,51 @@ def _activity(one: Candidate) -> float:
     return UNKNOWN if active is None else active
 
 
-def _read_facts(connection: ReadConnection, schema: Schema, query: ListQuery) -> dict[str, Facts]:
+def _read_facts(connection: ReadConnection, schema: Schema, query: ListQuery, ids: Sequence[str]) -> dict[str, Facts]:
     """Cells of every session, where a filter or the order asks for them."""
     totals = query.order in ("tokens", "messages", "cost")
     if not (totals or query.model is not None or query.cwd is not None or query.text):
         return {}
-    usage = _usage_totals(connection, schema) if totals else {}
+    usage = whole_or_salvaged(partial(_usage_totals, connection, schema), ids) if totals else {}
+    return whole_or_salvaged(partial(_facts, connection, schema, usage), ids)
+
+
+def _facts(
+    connection: ReadConnection, schema: Schema, usage: Mapping[str, Tokens], ids: Sequence[str] | None
+) -> dict[str, Facts]:
     columns = schema.select("sessions", ("id", "model", "cwd", "title", "message_count", *_COUNTED), "s")
+    where, bindings = _among("s.id", ids)
     found: dict[str, Facts] = {}
-    for row in connection.rows(f"SELECT {columns} FROM sessions s"):
+    for row in connection.rows(f"SELECT {columns} FROM sessions s {where}", bindings):
         identity, model, cwd, title, messages, *tokens = row
         key = text_or_none(identity) or ""
         own = sum(map(count, tokens))
-        main, other = usage.get(key, (0, 0))
+        used = usage.get(key, NO_TOKENS)
         found[key] = Facts(
-            filled_text(model), filled_text(cwd), filled_text(title), count(messages), max(own, main) + other
+            filled_text(model), filled_text(cwd), filled_text(title), count(messages), max(own, used.main) + used.other
         )
     return found
 
 
-def _usage_totals(connection: ReadConnection, schema: Schema) -> dict[str, tuple[int, int]]:
-    """Tokens of the main loop and of the other tasks by session."""
+def _usage_totals(connection: ReadConnection, schema: Schema, ids: Sequence[str] | None) -> dict[str, Tokens]:
+    """Tokens by session, from the usage rows."""
     if not schema.has("session_model_usage", "session_id", *_COUNTED):
         return {}
     total = " + ".join(counter(f"u.{name}") for name in _COUNTED)
     task = schema.column("session_model_usage", "task", "u")
+    where, bindings = _among("u.session_id", ids)
     sql = (
         f"SELECT u.session_id, ifnull({task}, '') = '{MAIN_TASK}' AS main, sum({total})"
-        " FROM session_model_usage u GROUP BY u.session_id, main"
+        f" FROM session_model_usage u {where} GROUP BY u.session_id, main"
     )
-    found: dict[str, tuple[int, int]] = {}
-    for identity, main, tokens in connection.rows(sql):
-        before = found.get(str(identity), (0, 0))
-        found[str(identity)] = (
-            (before[0] + count(tokens), before[1]) if main else (before[0], before[1] + count(tokens))
-        )
+    found: dict[str, Tokens] = {}
+    for identity, main, tokens in connection.rows(sql, bindings):
+        before = found.get(str(identity), NO_TOKENS)
+        more = Tokens(count(tokens), 0) if main else Tokens(0, count(tokens))
+        found[str(identity)] = Tokens(before.main + more.main, before.other + more.other)
     return found
+
+
+def _among(column: str, ids: Sequence[str] | None) -> tuple[str, tuple[str, ...]]:
+    """A condition for some sessions; nothing for all of them."""
+    return ("", ()) if ids is None else (f"WHERE {column} IN (SELECT value FROM json_each(?))", (json_ids(ids),))

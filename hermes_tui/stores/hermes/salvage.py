@@ -27,3 +27,13 @@ def salvaged(
     first, first_lost = salvaged(read, ids[:middle])
     second, second_lost = salvaged(read, ids[middle:])
     return {**first, **second}, first_lost | second_lost
+
+
+def whole_or_salvaged(
+    read: Callable[[Sequence[str] | None], Mapping[str, Value]], ids: Sequence[str]
+) -> dict[str, Value]:
+    """A question to every session (``None``), asked of some of them at a time only where a page is damaged."""
+    try:
+        return dict(read(None))
+    except StoreDamaged:
+        return salvaged(read, ids)[0]

@@ -291,6 +291,10 @@ def test_a_damaged_page_loses_what_lies_on_it_and_nothing_else(tmp_path: Path, t
     rows = store.rows(ids, conversation=False)
     assert [row.id for row in rows] == ids
     assert any(row.title for row in rows)
+    by_tokens = store.listing(ListQuery(sessions=True, order="tokens")).entries
+    assert sorted(entry.id for entry in by_tokens) == sorted(ids)
+    assert any(entry.order > 0 for entry in by_tokens)
+    assert store.listing(ListQuery(sessions=True, text="a")).entries
     assert table == "idx_sessions_started" or any(row.problems for row in rows)
     assert store.status().state != "unreadable"
 
