@@ -51,6 +51,8 @@ def _print(report: Health, context: Context) -> None:
         size = f"{report.trash.bytes / 1024:,.0f} KiB"
         words = f"{report.trash.path}, {tables.count(report.trash.sessions)} sessions, {size}"
         context.print(tables.line(clean_line(f"trash: {words}")))
+        for path in report.trash.strangers:
+            context.print(tables.line(clean_line(f"  cannot be read, so nothing comes back from it: {path}")))
 
 
 def _print_finding(finding: Finding, context: Context) -> None:

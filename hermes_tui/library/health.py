@@ -35,6 +35,8 @@ class TrashHealth:
     """``None`` where nothing was ever deleted."""
     bytes: int = 0
     sessions: int = 0
+    strangers: tuple[str, ...] = ()
+    """Files in the trash that cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +72,10 @@ def doctor(library: Library, mirror: MirrorCheck | None = None) -> Health:
 
 def _trash(library: Library) -> TrashHealth:
     trash = Trash(library.locations.trash)
-    entries = trash.entries()
-    if not entries:
+    entries, strangers = trash.entries(), tuple(map(str, trash.strangers()))
+    if not entries and not strangers:
         return TrashHealth()
-    return TrashHealth(str(trash.folder), trash.size(), sum(len(entry.holds) for entry in entries))
+    return TrashHealth(str(trash.folder), trash.size(), sum(len(entry.holds) for entry in entries), strangers)
 
 
 def _checked(store: Store) -> StoreStatus:

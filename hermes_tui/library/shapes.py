@@ -292,7 +292,12 @@ def health(report: Health) -> Shape:
         "mirror": _mirror(report.mirror),
         "settings": [finding(one) for one in report.settings],
         "missing": list(report.missing),
-        "trash": {"path": report.trash.path, "bytes": report.trash.bytes, "sessions": report.trash.sessions},
+        "trash": {
+            "path": report.trash.path,
+            "bytes": report.trash.bytes,
+            "sessions": report.trash.sessions,
+            "unreadable": list(report.trash.strangers),
+        },
     }
 
 

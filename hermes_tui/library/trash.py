@@ -177,10 +177,16 @@ class Trash:
         self.folder = folder
 
     def entries(self) -> list[TrashEntry]:
-        """Every entry, newest first. A file that is no entry is passed over."""
-        files = sorted(self.folder.glob("*.jsonl"), reverse=True) if self.folder.is_dir() else []
-        found = (_read_entry(path) for path in files)
+        """Every entry, newest first. A file that is no entry is passed over, and counted by :meth:`strangers`."""
+        found = (_read_entry(path) for path in self._files())
         return sorted((entry for entry in found if entry is not None), key=lambda entry: -entry.at)
+
+    def strangers(self) -> tuple[Path, ...]:
+        """Files in the folder that cannot be read as entries: nothing can be restored from them."""
+        return tuple(path for path in self._files() if _read_entry(path) is None)
+
+    def _files(self) -> list[Path]:
+        return sorted(self.folder.glob("*.jsonl"), reverse=True) if self.folder.is_dir() else []
 
     def size(self) -> int:
         """Bytes on disk."""
@@ -292,7 +298,14 @@ def _value(cell: Any, pieces: dict[int, str]) -> Any:
 
 
 def _read_entry(path: Path) -> TrashEntry | None:
-    """The frame of an entry; rows and pieces are passed over unread."""
+    """The frame of an entry, rows and pieces passed over unread; ``None``: the file is none."""
+    try:
+        return _read_frame(path)
+    except (OSError, KeyError, TypeError, ValueError, AttributeError):
+        return None
+
+
+def _read_frame(path: Path) -> TrashEntry | None:
     entry: TrashEntry | None = None
     skipped = (b'{"kind":"row"', b'{"kind":"piece"')
     for record in read_records(path, wants=lambda line: not line.startswith(skipped)):
@@ -318,4 +331,4 @@ def _read_entry(path: Path) -> TrashEntry | None:
 def _header(path: Path, value: dict[str, Any]) -> TrashEntry:
     agent: Agent = value["agent"]
     store = StoreRef(agent, value["store"], value["path"], value.get("profile"))
-    return TrashEntry(path, value["at"], value["verb"], store, tuple(SessionId(one) for one in value["asked"]))
+    return TrashEntry(path, float(value["at"]), value["verb"], store, tuple(SessionId(one) for one in value["asked"]))
