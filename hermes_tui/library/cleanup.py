@@ -27,6 +27,7 @@ from hermes_tui.stores.changing import (
     Outcome,
     Progress,
     PruneRule,
+    StoredFile,
     StoredRow,
     StorePlan,
 )
@@ -267,8 +268,8 @@ def restore(library: Library, text: str, *, now: float, dry_run: bool = False) -
     failures = list(outcome.failures)
     back = set(outcome.done)
     for file, content in files:
-        if file.session_id in back and not put_file_back(file, content):
-            failures.append(f"{file.path} is there already and was left as it is")
+        if file.session_id in back and (trouble := _put_back(file, content)) is not None:
+            failures.append(trouble)
     if outcome.done:
         mark_restored(entry, outcome.done)
     return ChangeResult(
@@ -281,6 +282,15 @@ def restore(library: Library, text: str, *, now: float, dry_run: bool = False) -
         outcome.waited_s,
         failures=tuple(failures),
     )
+
+
+def _put_back(file: StoredFile, content: bytes) -> str | None:
+    """Put back a file that lay beside the store; ``None``, or why it is not there, for people."""
+    try:
+        return None if put_file_back(file, content) else f"{file.path} is there already and was left as it is"
+    except OSError as error:
+        # The session itself is back: the file stays in the trash.
+        return f"{file.path} could not be written: {error.strerror or error}"
 
 
 def _in_trash(library: Library, text: str) -> tuple[TrashEntry, SessionId]:

@@ -203,6 +203,18 @@ def test_side_files_go_and_come_back(home: Path, tmp_path: Path) -> None:
     assert after[str(large)] == before[str(large)]
 
 
+def test_a_side_file_that_cannot_come_back_is_told_and_its_session_is_back(home: Path, tmp_path: Path) -> None:
+    environ = {**os.environ, "HERMES_TUI_HOME": str(tmp_path / "own"), "HOME": str(tmp_path)}
+    library = open_library(SourceOptions((str(home),), (), ("default",)), environ)
+    (home / "sessions" / f"{PLAIN}.json").write_text("{}")
+    apply(library, plan(library, "delete", [PLAIN], now=NOW), now=NOW)
+    (home / "sessions").rename(home / "moved")
+    (home / "sessions").write_text("no folder any more")
+    back = restore(library, PLAIN, now=NOW)
+    assert back.done == (PLAIN,)
+    assert any("could not be written" in failure for failure in back.failures)
+
+
 def test_long_and_broken_texts_come_back(store: Path, library: Library) -> None:
     register: Callable[[apsw.Connection], None] = register_tokenizers
     raw = apsw.Connection(str(store))
