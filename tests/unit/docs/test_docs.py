@@ -21,7 +21,9 @@ from hermes_tui.cli.parser import COMMANDS, SCREEN_COMMANDS, build_parser
 from hermes_tui.library.commands import COMMANDS as KEY_COMMANDS
 from hermes_tui.library.commands import shown_key
 from hermes_tui.library.failures import ExitCode, Failure
+from hermes_tui.mirror.database import MirrorState
 from hermes_tui.stores.changing import REASONS
+from hermes_tui.stores.registry import KNOWN
 
 ROOT = Path(__file__).resolve().parents[3]
 DOCS = ROOT / "docs"
@@ -307,6 +309,41 @@ def test_no_reason_or_cause_of_the_manual_is_gone() -> None:
 def test_kinds_of_messages_are_in_the_manual() -> None:
     for kind in get_args(model.MessageKind):
         assert kind in text("transcript.md"), kind
+
+
+def test_reasons_to_read_past_the_mirror_are_in_the_manual() -> None:
+    source = PACKAGE / "mirror" / "source.py"
+    counted = {
+        str(call.args[0].value)
+        for call in calls(source, "_count")
+        if call.args and isinstance(call.args[0], ast.Constant)
+    }
+    told = next(
+        node
+        for node in ast.walk(ast.parse(source.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef) and node.name == "_reason"
+    )
+    counted |= {
+        str(node.value.value)
+        for node in ast.walk(told)
+        if isinstance(node, ast.Return) and isinstance(node.value, ast.Constant)
+    }
+    states = set(get_args(MirrorState)) - {"ready"}
+    assert counted
+    assert first_cells(section(text("mirror.md"), "When it is used, and when not")) == counted | states
+
+
+def test_variables_of_the_agents_are_in_the_manual() -> None:
+    named = first_cells(section(text("command-line.md"), "Variables"))
+    for known in KNOWN:
+        assert set(known.variables) - {"LOCALAPPDATA"} <= named
+
+
+def test_files_the_pages_for_developers_name_are_there() -> None:
+    there = {path.name for path in PACKAGE.rglob("*.py")} | {path.name for path in (ROOT / "docs").glob("*.py")}
+    for name in ("architecture.md", "adding-an-agent.md"):
+        for found in re.findall(r"[a-z_]+\.py\b", text(name)):
+            assert found in there, f"{name}: {found}"
 
 
 # Benchmarks and links.
