@@ -12,10 +12,10 @@ from typing import TextIO
 from hermes_tui import __version__
 from hermes_tui.cli.context import Context
 from hermes_tui.cli.parser import here, parse, source_options, wants_json
-from hermes_tui.library.failures import ExitCode, Failure, StoreFailed, Unexpected, WrongUse
+from hermes_tui.library.failures import ExitCode, Failure, Refused, StoreFailed, Unexpected, WrongUse
 from hermes_tui.library.json_output import dumps
 from hermes_tui.library.sources import SourceOptions
-from hermes_tui.storage.errors import StorageError
+from hermes_tui.storage.errors import NotPossible, StorageError
 
 
 def run_command(argv: Sequence[str], out: TextIO | None = None, err: TextIO | None = None) -> int:
@@ -36,6 +36,8 @@ def run_command(argv: Sequence[str], out: TextIO | None = None, err: TextIO | No
         context.out.flush()
     except Failure as failure:
         return _failed(context, failure)
+    except NotPossible as error:
+        return _failed(context, Refused(f"{error.title}: {error.detail}", error.advice))
     except StorageError as error:
         return _failed(context, StoreFailed(f"{error.title}: {error.detail}", error.advice))
     except BrokenPipeError:

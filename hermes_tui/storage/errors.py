@@ -27,6 +27,10 @@ def _restore(kind: type[StorageError], args: tuple[object, ...], state: dict[str
     return error
 
 
+class NotPossible(StorageError):
+    """The store is sound, but what was asked for cannot be had of this session."""
+
+
 class StoreUnreadable(StorageError):
     """A database file cannot be read."""
 

@@ -30,7 +30,7 @@ from hermes_tui.model import (
     StoreStatus,
     UsageReport,
 )
-from hermes_tui.storage.errors import StorageError, StoreBusy, StoreUnreadable
+from hermes_tui.storage.errors import NotPossible, StorageError, StoreBusy, StoreUnreadable
 from hermes_tui.storage.reading import ReadConnection
 from hermes_tui.storage.stamps import stamp_of
 from hermes_tui.stores.hermes.asking import Asking
@@ -137,7 +137,13 @@ class HermesStore:
         """The id itself, else every id with this prefix."""
         found: list[str] = []
         if self._readable():
-            found = self._asking.ask(_resolved, prefix)
+            try:
+                found = self._asking.ask(_resolved, prefix)
+            except StoreBusy:
+                raise
+            except StoreUnreadable:
+                if not any(identity.startswith(prefix) for identity in self._logs()):
+                    raise
         if found == [prefix]:
             return [SessionId(prefix)]
         logs = self.only_in_logs()
@@ -148,7 +154,7 @@ class HermesStore:
 
     def chain(self, session_id: SessionId) -> tuple[SessionId, ...]:
         """Root to tip; a session that is only a log is its own conversation."""
-        if not self._readable():
+        if not self._readable() or session_id in self.only_in_logs():
             return (session_id,)
 
         def question(connection: ReadConnection, schema: Schema) -> tuple[SessionId, ...]:
@@ -222,12 +228,12 @@ class HermesStore:
         """The live rows of the conversation's tip.
 
         Raises:
-            StorageError: a cut was asked for: a database has no lines.
+            NotPossible: a cut was asked for (a database has no lines), or the session is only a log.
         """
         from hermes_tui.stores.hermes.recovery import build_recovery
 
         if cut is not None:
-            raise StorageError(
+            raise NotPossible(
                 "A Hermes store cannot be cut at a line",
                 "it is a database: what was committed is there, what was not is gone",
                 "Leave out --cut.",
@@ -236,7 +242,7 @@ class HermesStore:
         row = self.rows([tip], conversation=True)[0]
         logs = self.only_in_logs()
         if tip in logs:
-            raise StorageError(
+            raise NotPossible(
                 f"{tip} cannot be resumed", "it is only a log that the store does not have", "Read it with show."
             )
         return build_recovery(self._transcript([tip], every_row=True), row, continues=row.parts > 1)

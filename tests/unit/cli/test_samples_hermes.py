@@ -296,3 +296,21 @@ def test_the_order_by_cost_is_that_of_the_printed_costs(cli: Cli, home: Path, op
     costs = [-1.0 if row["cost_usd"] is None else round(row["cost_usd"], 9) for row in rows]
     assert costs == sorted(costs, reverse=True)
     assert costs[0] > 0.2
+
+
+def test_a_log_beside_an_empty_database_is_read(cli: Cli, contract: Contract, home: Path) -> None:
+    """The list showed such a log, but no command that takes an id knew it."""
+    (home / "state.db").write_bytes(b"")
+    legacy = "20250101_090000_legacy"
+    for asked in (legacy, "20250101", f"hermes/default:{legacy}"):
+        shown = contract("show", cli("show", asked, "--conversation", "--json", store=home / "state.db").json)
+        assert [message["text"] for message in shown["messages"]][0] == "only in a legacy file"
+    assert contract("lineage", cli("lineage", legacy, "--json", store=home / "state.db").json)["root_id"] == legacy
+    assert cli("show", "nothing", "--json", store=home / "state.db").code == 3
+
+
+def test_what_a_sound_store_cannot_do_is_refused(cli: Cli, contract: Contract, store: Path) -> None:
+    """Exit code 3 is for stores that cannot be read."""
+    for words in (("20250101_090000_legacy",), (NAMES["plain"], "--cut", "3")):
+        answer = cli("recover", *words, "--json", store=store)
+        assert (answer.code, contract("error", answer.json)["error"]["code"]) == (1, "refused")
