@@ -15,6 +15,8 @@ from hermes_tui.stores.logs import LogStore
 
 LOOK_AGAIN_SECONDS: Final = 1.0
 """How often logs are looked at that no event tells of."""
+QUIET_SECONDS: Final = 10.0
+"""How often they are looked at where events tell: in case one was lost."""
 RETRY_SECONDS: Final = 30.0
 """After the mirror could not be written, or while another browser fills it."""
 JOIN_SECONDS: Final = 0.4
@@ -35,12 +37,14 @@ class Live:
     _stop: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
     _events: list[FileEvents] = field(default_factory=list)
+    _wake: threading.Condition = field(default_factory=threading.Condition)
+    """Notified by every watcher, and when it is time to stop."""
 
     def start(self) -> Library:
         """Begin; the library to ask from now on."""
         self.library = with_mirror(self.library)
         for store in log_stores(self.library.stores):
-            events = FileEvents(store.watched_folders())
+            events = FileEvents(store.watched_folders(), self._wake)
             events.start()
             store.events = events
             self._events.append(events)
@@ -64,11 +68,21 @@ class Live:
     def _follow(self) -> None:
         seen: dict[str, object] = {}
         while not self._stop.is_set():
+            told = self._told()
             changed = [store for store in log_stores(self.library.stores) if self._changed(store, seen)]
             if changed and not self._update():
                 seen.clear()
                 self._stop.wait(RETRY_SECONDS)
-            self._stop.wait(LOOK_AGAIN_SECONDS if not any(one.working for one in self._events) else 0.2)
+            self._wait(told)
+
+    def _told(self) -> int:
+        return sum(one.count for one in self._events)
+
+    def _wait(self, told: int) -> None:
+        """Until a watcher tells of something; not for long where one cannot."""
+        seconds = QUIET_SECONDS if all(one.working for one in self._events) else LOOK_AGAIN_SECONDS
+        with self._wake:
+            self._wake.wait_for(lambda: self._stop.is_set() or self._told() != told, seconds)
 
     def _changed(self, store: LogStore, seen: dict[str, object]) -> bool:
         stamp = store.stamp()

@@ -13,7 +13,8 @@ from typing import Final
 
 DEBOUNCE_MS: Final = 100
 """Events of one burst count once; an appended line is told of this much later at most."""
-STEP_MS: Final = 20
+STEP_MS: Final = 100
+"""How often the watcher looks for events: each look takes the interpreter's lock, 50 a second were felt as idle CPU."""
 WAKE_MS: Final = 500
 """How often the thread looks whether it is to stop."""
 
@@ -21,12 +22,13 @@ WAKE_MS: Final = 500
 class FileEvents:
     """Watches folders in a thread of its own until :meth:`stop`."""
 
-    def __init__(self, folders: Sequence[Path]) -> None:
+    def __init__(self, folders: Sequence[Path], changed: threading.Condition | None = None) -> None:
+        """Nothing is watched before :meth:`start`; ``changed`` is notified too, where several are waited for."""
         self._folders = [folder for folder in folders if folder.is_dir()]
         self._stop = threading.Event()
         self._count = 0
         self._working = False
-        self._changed = threading.Condition()
+        self._changed = threading.Condition() if changed is None else changed
         self._thread = threading.Thread(target=self._watch, name="file-events", daemon=True)
 
     def start(self) -> None:
@@ -37,6 +39,8 @@ class FileEvents:
     def stop(self) -> None:
         """End the thread, at the latest after half a second."""
         self._stop.set()
+        with self._changed:
+            self._changed.notify_all()
 
     @property
     def working(self) -> bool:
