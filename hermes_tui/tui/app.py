@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Iterable, Mapping
@@ -15,6 +16,7 @@ from textual.screen import Screen
 from hermes_tui.library.commands import COMMANDS
 from hermes_tui.tui.commands import Commands, bindings_for
 from hermes_tui.tui.desk import Desk
+from hermes_tui.tui.encoding import keep_cells
 from hermes_tui.tui.glyphs import ASCII
 from hermes_tui.tui.messages import LibraryOpened, MirrorMoved, ShowPlace, ShowTranscript, StoresChanged
 from hermes_tui.tui.places import places
@@ -115,7 +117,10 @@ class HermesTui(App[None]):
             on_progress=self._tell_progress,
             on_trouble=self._tell_trouble,
         )
-        self._live.start()
+        followed = self._live.start()
+        if self.desk.library is library:
+            # The same stores, and the mirror beside them: the health screen asks it.
+            self.desk.library = followed
 
     def _tell_progress(self, progress: Progress) -> None:
         self.post_message(MirrorMoved(progress))
@@ -168,6 +173,9 @@ class HermesTui(App[None]):
         """Go to one of the six places."""
         if event.subject is not None:
             self.desk.subject = event.subject
+            for place in self._open_places():
+                if event.place == place.PLACE:
+                    place.asked_about()
         self.go(event.place)
 
     def go(self, place: str) -> None:
@@ -258,7 +266,10 @@ class HermesTui(App[None]):
 
 def run(options: SourceOptions, open_id: str | None = None) -> None:
     """Start the browser; with an id, in that conversation."""
+    keep_cells()
     HermesTui(options, open_id, ascii_only=_ascii_wanted(os.environ), follow=True).run()
+    # The process ends: without this the interpreter looks through every object once more, 0.3 s the user waits for.
+    gc.freeze()
 
 
 def _ascii_wanted(environ: Mapping[str, str]) -> bool:

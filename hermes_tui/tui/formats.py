@@ -73,6 +73,11 @@ def count(number: int | None) -> CleanText:
     return NONE if number is None else literal(f"{number:,}")
 
 
+def counted(number: int, one: str, many: str = "") -> CleanText:
+    """``1 session``, ``1,204 sessions``; ``many`` where an s is not enough."""
+    return literal(f"{number:,} {one if number == 1 else many or one + 's'}")
+
+
 def tokens(number: int | None) -> CleanText:
     """Short: 812, 9.9k, 310k, 2.1M."""
     if number is None:
@@ -115,7 +120,7 @@ def usd(amount: float) -> str:
     """Two places from a cent up, more below, so that a small sum is not shown as nothing."""
     if amount == 0 or abs(amount) >= 0.01:
         return f"{amount:,.2f}"
-    return f"{amount:.4f}"
+    return f"{amount:.4f}" if abs(amount) >= 0.00005 else "<0.0001"
 
 
 def rate(value: float | None) -> CleanText:

@@ -19,7 +19,7 @@ from hermes_tui.text import CleanText, clean_line, literal
 from hermes_tui.tui.cells import fit, wrap
 from hermes_tui.tui.commands import bindings_for
 from hermes_tui.tui.desk import Desk
-from hermes_tui.tui.formats import DAY, count, usd
+from hermes_tui.tui.formats import DAY, count, counted, usd
 from hermes_tui.tui.inks import Line, Run, spread
 from hermes_tui.tui.messages import ShowTranscript
 from hermes_tui.tui.screens.place import Place
@@ -98,6 +98,12 @@ class CacheScreen(Place):
         if not self._asked or (not self._all and self.desk.subject != self._shown):
             self.read()
 
+    def asked_about(self) -> None:
+        """About the conversation at hand, whatever was looked at before."""
+        if self._all:
+            self._all = False
+            self._asked = False
+
     def library_ready(self) -> None:
         self._asked = False
         self.on_screen_resume()
@@ -156,7 +162,7 @@ class CacheScreen(Place):
             self.table.say(
                 ("The cache hit as it could.", "good"),
                 ("", ""),
-                (f"{hidden:,} misses were expected (first requests, compactions, forks): e shows them.", "muted"),
+                (_expected_words(hidden), "muted"),
             )
         self.table.show(len(drops), self._draw)
         self._show_parts()
@@ -172,7 +178,7 @@ class CacheScreen(Place):
         if report is None:
             return [((" ", ""), (self._title, "title"))]
         dot = f" {self.desk.glyphs.middot} "
-        what = f"{len(report.points):,} requests" + (f", last {DAYS} days, day by day" if self._all else "")
+        what = counted(len(report.points), "request") + (f", last {DAYS} days, day by day" if self._all else "")
         bad = [drop for drop in report.drops if not drop.expected]
         lost = sum(drop.lost_tokens for drop in bad)
         cost = sum(drop.cost_usd or 0.0 for drop in bad)
@@ -181,7 +187,7 @@ class CacheScreen(Place):
             known = [drop for drop in bad if drop.cost_usd is not None]
             unknown = "" if len(known) == len(bad) else " + unknown"
             money = f"about {usd(cost)}{unknown}" if known else "cost unknown"
-            right = ((f"{len(bad):,} drop{'s' * (len(bad) > 1)}, lost {count(lost)} tokens, {money} ", "bad"),)
+            right = ((f"{counted(len(bad), 'drop')}, lost {count(lost)} tokens, {money} ", "bad"),)
         return [spread(((" ", ""), (self._title, "title"), (dot + what, "muted")), right, width)]
 
     def _plot(self, width: int) -> list[Line]:
@@ -220,7 +226,7 @@ class CacheScreen(Place):
         if report.failures:
             names = ", ".join(clean_line(failure.ref.name) for failure in report.failures)
             right.append((f"! without {names}: 6 says why", "warn"))
-        elif self._drops:
+        elif self._drops and self.size.width >= 100:
             right = [("Enter", "key"), (" goes to the message", "muted")]
         self.say_status(tuple(runs), tuple(right))
 
@@ -252,3 +258,9 @@ class CacheScreen(Place):
         self._by_time = not self._by_time
         self._show_drops()
         self.toast("Newest drops first." if self._by_time else "Dearest drops first.")
+
+
+def _expected_words(hidden: int) -> str:
+    if not hidden:
+        return "Every request found what it could find."
+    return f"{counted(hidden, 'miss was', 'misses were')} expected (first requests, compactions, forks): e shows them."

@@ -58,6 +58,9 @@ class Place(Screen[None]):
     def stores_changed(self) -> None:
         """A store is not what it was; a screen that shows it live reads again."""
 
+    def asked_about(self) -> None:
+        """Another screen sends the user here to look at one conversation, the subject of the desk."""
+
     def mirror_moved(self, moved: MirrorMoved) -> None:
         """The mirror got further; a screen whose list comes from it says so."""
 

@@ -1,0 +1,42 @@
+"""Drawing on a terminal without UTF-8: what it cannot show is replaced cell by cell, so that columns stay in line."""
+
+from __future__ import annotations
+
+import codecs
+import sys
+from typing import Final
+
+from rich.cells import get_character_cell_size
+
+REPLACED: Final = "hermes-tui-cells"
+"""Name of the way to handle signs that an encoding does not have."""
+_LINES: Final = {
+    **dict.fromkeys("─━═▔▁▂▃╌┄┈", "-"),
+    **dict.fromkeys("│┃║▏▎▍▌▐▕", "|"),
+    **dict.fromkeys("┌┐└┘├┤┬┴┼╭╮╰╯╔╗╚╝", "+"),
+    **dict.fromkeys("█▇▆▅▄▓", "#"),
+    "…": ".",
+    "·": "-",
+}
+"""Frames and bars of dialogs that we do not draw ourselves."""
+
+
+def replace_by_cells(error: UnicodeError) -> tuple[str, int]:
+    """As many ASCII signs as the text takes cells (facts/textual.md, section 6).
+
+    Raises:
+        UnicodeError: it is not about writing.
+    """
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    text = error.object[error.start : error.end]
+    return "".join(_LINES.get(sign) or "?" * get_character_cell_size(sign) for sign in text), error.end
+
+
+def keep_cells() -> None:
+    """Make the stream Textual draws on replace by cells where it has no UTF-8."""
+    stream = sys.__stderr__
+    reconfigure = getattr(stream, "reconfigure", None)
+    if stream is not None and reconfigure is not None and "utf" not in (stream.encoding or "").lower():
+        codecs.register_error(REPLACED, replace_by_cells)
+        reconfigure(errors=REPLACED)
