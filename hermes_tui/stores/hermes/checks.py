@@ -278,9 +278,9 @@ def _wal(home: Home) -> Iterator[Finding]:
 
 def _locks(connection: ReadConnection, schema: Schema, now: float) -> Iterator[Finding]:
     """Hermes' own locks and leases."""
-    for table, column, code, what in (
-        ("compression_locks", "session_id", "compression-lock", "compression locks"),
-        ("session_turn_leases", "conversation_id", "turn-lease", "turn leases"),
+    for table, column, code, doing, what in (
+        ("compression_locks", "session_id", "compression-lock", "compacting", "compression lock"),
+        ("session_turn_leases", "conversation_id", "turn-lease", "working on", "turn lease"),
     ):
         if not schema.has(table, column, "holder", "expires_at"):
             continue
@@ -288,7 +288,8 @@ def _locks(connection: ReadConnection, schema: Schema, now: float) -> Iterator[F
         held = [row for row in rows if isinstance(row[2], int | float) and row[2] > now]
         if rows:
             names = _named([f"{row[0]} by {row[1]}" for row in held or rows])
-            detail = f"{len(held)} of {len(rows)} {what} are still held: {names}."
+            old = f"{len(rows)} {what}{'' if len(rows) == 1 else 's'} left behind, none is held now: {names}."
+            detail = f"An agent is {doing} this now: {names}." if held else old
             yield Finding(code, "info", detail, len(rows), paths=(connection.path,))
 
 
@@ -300,10 +301,10 @@ def _routing(connection: ReadConnection, schema: Schema, now: float) -> Iterator
     rows = connection.rows("SELECT session_key, entry_json FROM gateway_routing ORDER BY session_key")
     if not rows:
         return
-    yield Finding(
-        "routing", "info", f"{len(rows)} channels are routed: {_named([str(row[0]) for row in rows])}.", len(rows)
-    )
     targets = {str(key): entry.get("session_id") for key, cell in rows if isinstance(entry := json_or_none(cell), dict)}
+    written = [f"{key} to {targets.get(str(key)) or 'no session'}" for key, _ in rows]
+    channels = "1 channel writes" if len(rows) == 1 else f"{len(rows)} channels write"
+    yield Finding("routing", "info", f"{channels} to sessions here: {_named(written)}.", len(rows))
     known: set[str] = set()
     for some in batches([str(target) for target in targets.values() if target]):
         sql = "SELECT id FROM sessions WHERE id IN (SELECT value FROM json_each(?))"
@@ -325,8 +326,8 @@ def _delegations(connection: ReadConnection, schema: Schema, now: float) -> Iter
         "SELECT state, delivery_state, count(*) FROM async_delegations GROUP BY state, delivery_state ORDER BY 3 DESC"
     )
     if rows:
-        counts = ", ".join(f"{row[2]} {row[0]} ({row[1]})" for row in rows)
-        detail = f"Delegated runs in the background, by state and delivery: {counts}."
+        counts = "; ".join(f"{row[2]} {row[0]}, result {row[1] or 'not delivered'}" for row in rows)
+        detail = f"Delegated runs in the background: {counts}."
         yield Finding("delegations", "info", detail, sum(row[2] for row in rows), paths=(connection.path,))
 
 
@@ -354,7 +355,8 @@ def _unsaved(connection: ReadConnection, schema: Schema, logs: Mapping[str, Lega
     if not missing:
         return []
     detail = (
-        f"{missing} messages in logs beside the store are not in it; the store was replaced or would not take them."
+        f"{missing} message{' in a log' if missing == 1 else 's in logs'} beside the store not in it: the store was"
+        " replaced or would not take them."
     )
     # What waits in pending_messages was refused for certain; an old log may simply be from before the store.
     refused = any("pending_messages" in path for path in paths)

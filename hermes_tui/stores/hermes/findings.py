@@ -61,7 +61,8 @@ def _home_findings(home: Home, logs_only: int) -> Iterator[Finding]:
         yield Finding(
             "legacy-logs",
             "info",
-            f"{logs_only} sessions are only in logs beside the store; they are listed from a scan.",
+            f"{logs_only} session{' is' if logs_only == 1 else 's are'} only in logs beside the store,"
+            " and listed from a scan.",
             logs_only,
             paths=tuple(str(folder) for folder in (home.legacy_sessions, home.pending) if folder.is_dir()),
         )
