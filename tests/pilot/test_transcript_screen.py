@@ -201,3 +201,23 @@ async def test_recovery_stands_beside_the_record() -> None:
 
 async def test_small_talk_is_deterministic() -> None:
     assert [dataclasses.astuple(one) for one in small_talk(30)] == [dataclasses.astuple(one) for one in small_talk(30)]
+
+
+async def test_text_selected_with_the_mouse_is_copied_and_escape_drops_it() -> None:
+    async with browsing() as user:
+        await user.press("enter")
+        view = user.app.screen.query_one(TranscriptView)
+        top = view.region.y
+        await user.pilot.mouse_down(offset=(6, top + 1))
+        await user.pilot.hover(offset=(40, top + 3))
+        await user.pilot.mouse_up(offset=(40, top + 3))
+        await user.settle()
+        selected = user.app.screen.get_selected_text()
+        lines = [line.strip() for line in user.screen.splitlines()]
+        assert selected
+        assert len(selected.splitlines()) == 3
+        assert selected.splitlines()[1] in lines[top + 2]
+        await user.press("y")
+        assert user.app.clipboard == selected
+        assert view.text_selection is None
+        user.sees("[record]")

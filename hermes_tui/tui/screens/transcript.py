@@ -16,7 +16,7 @@ from hermes_tui.library.transcript import is_shown
 from hermes_tui.model import MessageHead
 from hermes_tui.tui.commands import bindings_for
 from hermes_tui.tui.desk import Desk
-from hermes_tui.tui.formats import count
+from hermes_tui.tui.formats import count, counted
 from hermes_tui.tui.inks import Run
 from hermes_tui.tui.messages import ShowPlace, ShowTranscript
 from hermes_tui.tui.screens.transcript_reading import ReadingScreen, identity
@@ -95,7 +95,7 @@ class TranscriptScreen(ReadingScreen):
             right += [(f"{hidden:,} rewound or dead branch hidden  ", "muted"), ("s", "key"), (" shows", "muted")]
         problems = len(self._transcript.problems) if self._transcript is not None else 0
         if problems:
-            right += [(f"  ! {problems:,} lines could not be read", "warn")]
+            right += [(f"  ! {counted(problems, 'line')} could not be read", "warn")]
         if self._sent:
             left.append(("  sent bytes", "notice"))
         self.say_status(tuple(left), tuple(right))
@@ -109,7 +109,7 @@ class TranscriptScreen(ReadingScreen):
         before = sum(number for item, number in places.counts.items() if item < self._match[0])
         at = before + self._match[1] + 1 if self._match[0] >= 0 else 0
         more = "" if places.done else "+"
-        return [(f"  match {at:,} of {places.total:,}{more} in {len(places.items):,} messages", "accent")]
+        return [(f"  match {at:,} of {places.total:,}{more} in {counted(len(places.items), 'message')}", "accent")]
 
     # Find.
 
@@ -340,6 +340,11 @@ class TranscriptScreen(ReadingScreen):
         self.app.push_screen(ExportDialog([self.found]))
 
     def action_copy(self) -> None:
+        if selected := self.get_selected_text():
+            self.app.copy_to_clipboard(selected)
+            self.toast(f"Copied what is selected, {len(selected):,} characters.")
+            self.clear_selection()
+            return
         if self.view.heads and self._transcript is not None:
             self._read_copy(self._transcript, self.view.heads[self.view.cursor])
 
@@ -357,9 +362,11 @@ class TranscriptScreen(ReadingScreen):
         self.toast(f"Copied {event.name}, {len(event.text):,} characters.")
 
     def step_back(self) -> bool:
-        """Close the find line, then end the find."""
+        """Drop a selection, close the find line, then end the find."""
         line = self.query_one("#find")
-        if line.display:
+        if self.view.text_selection is not None:
+            self.clear_selection()
+        elif line.display:
             line.display = False
             self.view.focus()
         elif self._places.query and not self._asked_query:

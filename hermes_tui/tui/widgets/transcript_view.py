@@ -11,16 +11,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from rich.style import Style
 from textual import events
 from textual.geometry import Size
 from textual.message import Message
 from textual.reactive import reactive
 from textual.scroll_view import ScrollView
+from textual.selection import Selection
 from textual.strip import Strip
 
 from hermes_tui.library.transcript import is_shown
 from hermes_tui.model import MessageHead
-from hermes_tui.tui.cells import fit
+from hermes_tui.tui.cells import fit, width_of
 from hermes_tui.tui.desk import Desk
 from hermes_tui.tui.heights import VariedHeights
 from hermes_tui.tui.inks import Inked, Line
@@ -40,13 +42,17 @@ MOST_BLOCKS: Final = 400
 """Messages kept ready to draw: several screens."""
 PEEK: Final = 20_000
 """A folded tool call up to this size is read, so that its line can say what it does."""
+MOST_SELECTED: Final = 5_000
+"""Lines copied at once."""
+MARGIN: Final = 3
+"""Cells left of a text."""
 Test = Callable[[int], bool]
 
 
 class TranscriptView(Inked, ScrollView, can_focus=True):
     """The messages of a conversation; knows nothing of stores."""
 
-    ALLOW_SELECT = False
+    ALLOW_SELECT = True
 
     cursor: reactive[int] = reactive(0, repaint=False)
     """The current message."""
@@ -244,7 +250,33 @@ class TranscriptView(Inked, ScrollView, can_focus=True):
         if line >= self.heights.total:
             return Strip.blank(width, base)
         item, part = self.heights.at(line)
-        return self.paint(self._line(item, part, self._width), width, base)
+        strip = self.paint(self._line(item, part, self._width), width, base)
+        selection = self.text_selection
+        span = selection.get_span(line) if selection is not None else None
+        if span is not None:
+            strip = _highlighted(strip, *span, self.screen.get_component_rich_style("screen--selection"))
+        return strip.apply_offsets(0, line)
+
+    # Selecting with the mouse (facts/textual.md, section 3).
+
+    def get_selection(self, selection: Selection) -> tuple[str, str] | None:
+        """The selected text without the margin; texts that are not here yet are left out."""
+        if not self.heights.total:
+            return None
+        first = selection.start.y if selection.start is not None else 0
+        last = min(selection.end.y if selection.end is not None else self.heights.total, self.heights.total - 1)
+        lines: list[str] = []
+        for line in range(first, min(last, first + MOST_SELECTED) + 1):
+            item, part = self.heights.at(line)
+            text = "".join(piece for piece, _ in self._line(item, part, self._width)).rstrip()
+            start, end = selection.get_span(line) or (0, -1)
+            margin = MARGIN if text[:1] in (" ", self._desk.glyphs.bar) and not text[1:MARGIN].strip() else 0
+            lines.append(text[max(start, margin) : None if end < 0 else end])
+        return "\n".join(lines), "\n"
+
+    def selection_updated(self, selection: Selection | None) -> None:  # noqa: ARG002 - asked for while drawing
+        """Draw it."""
+        self.refresh()
 
     def _line(self, item: int, line: int, width: int) -> Line:
         head = self.heads[item]
@@ -444,6 +476,11 @@ class TranscriptView(Inked, ScrollView, can_focus=True):
 
     def on_click(self, event: events.Click) -> None:
         """Make the message under the mouse current; a click on its title line folds it."""
+        # A second click would select everything.
+        event.prevent_default()
+        if self.text_selection is not None:
+            # The end of a selection, not a click.
+            return
         line = event.y + self.scroll_offset.y
         if not 0 <= line < self.heights.total:
             return
@@ -453,3 +490,13 @@ class TranscriptView(Inked, ScrollView, can_focus=True):
         foldable = self.heads[item].kind in FOLDED
         if part == (1 if item in self._parts else 0) and (foldable or was == item):
             self.flip(item)
+
+
+def _highlighted(strip: Strip, start: int, end: int, style: Style) -> Strip:
+    """The strip with characters from ``start`` to ``end`` in this style; -1 is the end of the line."""
+    text = strip.text
+    left = width_of(text[:start])
+    right = strip.cell_length if end < 0 else width_of(text[:end])
+    if right <= left:
+        return strip
+    return Strip.join([strip.crop(0, left), strip.crop(left, right).apply_style(style), strip.crop(right)])
