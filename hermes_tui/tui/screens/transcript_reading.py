@@ -19,13 +19,15 @@ from hermes_tui.tui.desk import Desk
 from hermes_tui.tui.inks import Line
 from hermes_tui.tui.messages import ShowTranscript
 from hermes_tui.tui.screens.place import Place
+from hermes_tui.tui.views.annotated import read_annotation
 from hermes_tui.tui.views.blocks import PIECE, Block, Finder, make_block
-from hermes_tui.tui.views.transcript_head import head_line
+from hermes_tui.tui.views.transcript_head import head_lines
 from hermes_tui.tui.widgets.filter_line import FilterLine
 from hermes_tui.tui.widgets.lines import StillLines
 from hermes_tui.tui.widgets.transcript_view import TranscriptView
 
 if TYPE_CHECKING:
+    from hermes_tui.library.annotations import Annotation
     from hermes_tui.library.transcript import Transcript
 
 LOOK_EVERY: Final = 1.0
@@ -74,6 +76,8 @@ class ReadingScreen(Place):
 
         row: SessionRow | None
         chain: int
+        said: Annotation | None
+        """What people said about it."""
 
     @dataclass
     class TextsRead(Message):
@@ -98,6 +102,7 @@ class ReadingScreen(Place):
         """Messages read while only the end is shown; ``None``: everything read is shown."""
         self._row: SessionRow | None = None
         self._chain = 1
+        self._said: Annotation | None = None
         self._sent = False
         self._stamp: object = None
         self._looking = False
@@ -130,7 +135,7 @@ class ReadingScreen(Place):
         parts = f"{self._chain} parts" if self._chain > 1 and self._conversation else ""
         if not self._conversation and self._chain > 1:
             parts = f"one of {self._chain} parts"
-        return [head_line(self._row, parts, "record", width, self.desk.glyphs)]
+        return head_lines(self._row, parts, "record", width, self.desk.glyphs, self._said)
 
     # Reading.
 
@@ -162,11 +167,14 @@ class ReadingScreen(Place):
     @work(thread=True, exclusive=True, group="row", exit_on_error=False, description="Reading what the list knows")
     def _read_row(self) -> None:
         row = row_of(self.found, conversation=self._conversation)
-        self.post_message(self.RowRead(row, len(self.found.store.chain(self.found.session_id))))
+        chain = self.found.store.chain(self.found.session_id)
+        library = self.desk.library
+        said = read_annotation(library, self.found.store, chain) if library is not None else None
+        self.post_message(self.RowRead(row, len(chain), said))
 
     @on(RowRead)
     def _row_read(self, event: RowRead) -> None:
-        self._row, self._chain = event.row, event.chain
+        self._row, self._chain, self._said = event.row, event.chain, event.said
         self.query_one("#head", StillLines).show(self._head)
 
     @on(HeadsRead)

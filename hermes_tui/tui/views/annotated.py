@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hermes_tui.model import SessionId
@@ -10,6 +11,7 @@ from hermes_tui.text import CleanText, clean_line
 if TYPE_CHECKING:
     from hermes_tui.library.annotations import Annotation
     from hermes_tui.library.sources import Library
+    from hermes_tui.stores.protocol import Store
 
 Key = tuple[str, SessionId]
 """Store name and the id of a conversation's tip."""
@@ -34,6 +36,17 @@ def read_annotations(library: Library) -> dict[Key, Annotation]:
         chain = store.chain(session)
         found[store.ref.name, chain[-1]] = annotation_of(pages, store.ref, chain)
     return found
+
+
+def read_annotation(library: Library, store: Store, chain: Sequence[SessionId]) -> Annotation:
+    """What was said of the sessions of one conversation; blocks.
+
+    Raises:
+        OSError: our log cannot be read.
+    """
+    from hermes_tui.library.annotations import annotation_of, book
+
+    return annotation_of(book(library).pages(), store.ref, chain)
 
 
 def tags_text(annotation: Annotation | None) -> CleanText:

@@ -2,14 +2,41 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from hermes_tui.model import SessionRow
 from hermes_tui.text import clean_line, literal
 from hermes_tui.tui.cells import fit, width_of
 from hermes_tui.tui.formats import rate, sparkline
 from hermes_tui.tui.glyphs import Glyphs
-from hermes_tui.tui.inks import Line, Run, line_width
+from hermes_tui.tui.inks import Line, Run, clip, line_width
+from hermes_tui.tui.views.annotated import tags_text
+
+if TYPE_CHECKING:
+    from hermes_tui.library.annotations import Annotation
 
 LEAST_TITLE = 20
+
+
+def head_lines(
+    row: SessionRow | None, parts: str, view: str, width: int, glyphs: Glyphs, said: Annotation | None = None
+) -> list[Line]:
+    """The head, and below it what people said about the conversation, where they said anything."""
+    lines = [head_line(row, parts, view, width, glyphs)]
+    if said is not None and (said.pinned or said.tags or said.note):
+        lines.append(clip(_said_line(said, glyphs), width, glyphs.ellipsis))
+    return lines
+
+
+def _said_line(said: Annotation, glyphs: Glyphs) -> Line:
+    runs: list[Run] = [(" ", "")]
+    if said.pinned:
+        runs.append((f"{glyphs.pinned} pinned  ", "picked"))
+    if said.tags:
+        runs += [(tags_text(said), "tool"), ("  ", "")]
+    if said.note:
+        runs += [("note ", "accent"), (clean_line(said.note), "")]
+    return tuple(runs)
 
 
 def head_line(row: SessionRow | None, parts: str, view: str, width: int, glyphs: Glyphs) -> Line:
