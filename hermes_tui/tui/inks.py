@@ -36,6 +36,9 @@ def spread(left: Line, right: Line, width: int) -> Line:
     space = width - line_width(right)
     if space < 4:
         return clip(left, width)
+    if right and line_width(left) >= space:
+        # A part that was cut must not run into the other one.
+        return (*clip(left, space - 1), (" ", ""), *right)
     return (*clip(left, space), *right)
 
 

@@ -148,3 +148,12 @@ async def test_ascii_signs_only() -> None:
             await user.press(*keys)
             ours = re.sub(r"[가-힣぀-ヿ一-鿿、]", "", user.screen)
             assert ours.isascii(), [character for character in ours if not character.isascii()]
+
+
+async def test_cache_of_a_conversation_is_shown_even_after_all_were_looked_at() -> None:
+    async with browsing() as user:
+        await user.press("5", "a")
+        user.sees("all conversations")
+        await user.press("1", "c")
+        user.sees_no("all conversations")
+        user.sees("74 requests")

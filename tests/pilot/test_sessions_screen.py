@@ -179,3 +179,24 @@ async def test_ages_follow_the_clock() -> None:
     assert stores
     async with browsing(library, now=NOW + 10 * MINUTE) as user:
         assert "12 min" in user.row("Gateway log rotation")
+
+
+async def test_a_filter_puts_the_cursor_on_its_first_row() -> None:
+    async with browsing() as user:
+        table = user.app.screen.query_one(SessionList)
+        await user.press("j", "j", "slash")
+        assert "게이트웨이" in user.row("▌")
+        await user.types("nimbus")
+        assert table.count > 1
+        assert table.cursor == 0
+
+
+async def test_renaming_what_only_its_agent_can_rename_says_so_before_and_after() -> None:
+    async with browsing() as user:
+        await user.press("j", "r")
+        user.sees("Only codex itself can rename it: Enter shows its command.")
+        await user.press("enter")
+        user.sees("Nothing was changed")
+        assert all("this progra │" not in line for line in user.screen.splitlines())
+        await user.press("escape")
+        user.sees("6 conversations")

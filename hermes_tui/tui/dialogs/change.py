@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 BOX: int = 92
 """Cells of the box."""
+SMALL_BOX: int = 76
+"""Cells of the box that asks for a title."""
 
 
 def id_of(found: Found) -> str:
@@ -187,7 +189,11 @@ class ChangeDialog(Dialog[ChangeResult]):
     def failed(self, title: str, text: str) -> None:
         self._progress = ""
         self._trouble = (title, text)
+        self.trouble_told()
         self._show()
+
+    def trouble_told(self) -> None:
+        """It cannot be done; the box says why."""
 
     # Showing.
 
@@ -284,15 +290,29 @@ class RenameDialog(ChangeDialog):
         self._asked = event.value.strip()
         self.make_plan()
 
+    def trouble_told(self) -> None:
+        # Otherwise y would be typed into the title.
+        self.set_focus(None)
+
     def planned(self) -> None:
         """Nothing is lost by a new title: the plan needs no second question."""
         if self.ready:
             self.action_go()
 
     def lines(self, width: int) -> list[Line]:
+        # This box is the smaller one.
+        width = min(width, SMALL_BOX - 8)
         if self._asked is None:
-            return [(("The agent sees the new title as well.", "muted"),)]
+            return paragraph(self._before_asking(), width, "muted")
         return super().lines(width)
 
+    def _before_asking(self) -> str:
+        agent = self.founds[0].store.ref.agent
+        if agent == "hermes":
+            return "The agent sees the new title as well."
+        return f"Only {agent} itself can rename it: Enter shows its command."
+
     def keys(self) -> list[tuple[str, str]]:
-        return [("Enter", "rename")] if self._result is None else [("Enter", "close")]
+        if self._result is not None:
+            return [("Enter", "close")]
+        return [("y", "copy")] if self._trouble else [("Enter", "rename")]

@@ -120,7 +120,8 @@ class CostsScreen(Place):
         if report.failures:
             names = ", ".join(clean_line(failure.ref.name) for failure in report.failures)
             right.append((f"! without {names}: 6 says why", "warn"))
-        self.say_status(totals_words(report, self.desk.glyphs), tuple(right))
+        room = self.size.width - 2 - sum(len(text) for text, _ in right)
+        self.say_status(totals_words(report, room, self.desk.glyphs), tuple(right))
 
     def _groupings(self, width: int) -> list[Line]:
         period = "all there is" if self._days is None else f"last {self._days} days"

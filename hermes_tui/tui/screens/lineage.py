@@ -19,6 +19,7 @@ from hermes_tui.model import Lineage
 from hermes_tui.text import clean_line, literal
 from hermes_tui.tui.commands import bindings_for
 from hermes_tui.tui.desk import Desk
+from hermes_tui.tui.formats import counted
 from hermes_tui.tui.inks import Line, Run
 from hermes_tui.tui.messages import ShowPlace, ShowTranscript
 from hermes_tui.tui.screens.place import Place
@@ -131,7 +132,7 @@ class LineageScreen(Place):
             runs.append(("none", ""))
         dot = f" {glyphs.middot} "
         runs += [
-            (f"{dot}{len(lineage.nodes):,} sessions{dot}", "muted"),
+            (f"{dot}{counted(len(lineage.nodes), 'session')}{dot}", "muted"),
             (glyphs.own, "title"),
             (" this conversation  ", "muted"),
             (f"{glyphs.other} others", "muted"),

@@ -209,10 +209,11 @@ class SessionsScreen(ChangingList):
             newest = {key_of(entry) for entry in entries}
             entries = (*entries, *(entry for entry in rows.entries if key_of(entry) not in newest))
         entries = self._annotated(entries)
+        another = self._listed_facets is not None and event.facets != self._listed_facets
         self._listing, self._stamps, self._listed_facets = event.listing, event.stamps, event.facets
         self._number += 1
         self._say_none()
-        rows.show_entries(entries, keep=keep)
+        rows.show_entries(entries, keep=keep, another=another)
         if not entries:
             self._show_preview()
         if first:
@@ -432,7 +433,7 @@ class SessionsScreen(ChangingList):
         if moved.trouble:
             self._mirror = clean_line(moved.trouble)
         elif progress is not None and todo > 0:
-            self._mirror = f"mirror {progress.share * 100:.0f} % built, {todo:,} files to go"
+            self._mirror = f"mirror {progress.share * 100:.0f} % built, {todo:,} logs to go"
         else:
             self._mirror = ""
         self.show_status()
@@ -460,7 +461,7 @@ class SessionsScreen(ChangingList):
         unwell = [status for status in listing.stores if status.state in {"degraded", "unreadable"}]
         if unwell:
             names = ", ".join(clean_line(status.ref.name) for status in unwell[:3])
-            runs += [(dot, "muted"), (f"! {names}: 6 says why", "warn")]
+            runs += [(dot, "muted"), (f"! {names} {'is' if len(unwell) == 1 else 'are'} not well: 6 says why", "warn")]
         problems = self.desk.library.settings.problems if self.desk.library is not None else ()
         if problems:
             runs += [(dot, "muted"), (f"! settings: {clean_line(problems[0])}", "warn")]

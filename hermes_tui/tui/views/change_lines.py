@@ -10,7 +10,7 @@ from hermes_tui.library.cleanup import ChangePlan, ChangeResult
 from hermes_tui.stores.changing import REASONS, Going, Kept
 from hermes_tui.text import clean, clean_line
 from hermes_tui.tui.cells import fit, wrap
-from hermes_tui.tui.formats import Moment, count, size
+from hermes_tui.tui.formats import Moment, count, counted, size
 from hermes_tui.tui.glyphs import Glyphs
 from hermes_tui.tui.inks import Line
 
@@ -42,8 +42,8 @@ def plan_lines(plan: ChangePlan, width: int, moment: Moment, glyphs: Glyphs) -> 
     going = plan.going
     lines: list[Line] = []
     if going:
-        sessions = f"{count(len(going))} session{'' if len(going) == 1 else 's'}"
-        loses = f" with {count(plan.messages)} messages" if plan.verb in LOSING else ""
+        sessions = counted(len(going), "session")
+        loses = f" with {counted(plan.messages, 'message')}" if plan.verb in LOSING else ""
         lines.append(((f"{sessions}{loses} would be {done}", "strong"),))
         if plan.bytes_reclaimable:
             lines.append(((f"about {size(plan.bytes_reclaimable)} become free in the store", "muted"),))
@@ -54,7 +54,7 @@ def plan_lines(plan: ChangePlan, width: int, moment: Moment, glyphs: Glyphs) -> 
     else:
         lines.append((("Nothing would change.", "strong"),))
     if plan.ending:
-        lines += [(), ((f"{count(len(plan.ending))} idle sessions would be ended and stay", ""),)]
+        lines += [(), ((f"{counted(len(plan.ending), 'idle session')} would be ended and stay", ""),)]
     lines += _kept(plan.kept, plan.summary, width, moment, glyphs)
     for note in plan.notes:
         lines += [(), *_text(note, width, "notice")]
@@ -69,7 +69,7 @@ def _going(one: Going, width: int, glyphs: Glyphs) -> Line:
     cause = CAUSES[one.cause]
     more = [cause] if cause else []
     if one.orphaned:
-        more.append(f"{len(one.orphaned)} children become roots")
+        more.append(counted(len(one.orphaned), "child becomes a root", "children become roots"))
     tail = f"  {', '.join(more)}" if more else ""
     name = clean_line(one.title) if one.title else clean_line(one.id)
     number = f"{one.messages:>6,} "
@@ -84,21 +84,21 @@ def _going(one: Going, width: int, glyphs: Glyphs) -> Line:
 def _kept(kept: Sequence[Kept], summary: dict[str, int], width: int, moment: Moment, glyphs: Glyphs) -> list[Line]:
     if not kept:
         return []
-    lines: list[Line] = [(), ((f"{count(len(kept))} stay as they are", "strong"),), ()]
+    lines: list[Line] = [(), ((counted(len(kept), "stays as it is", "stay as they are"), "strong"),), ()]
     for reason, number in summary.items():
         text = REASONS.get(reason, reason)
-        ranges = wrap(text, max(16, width - 10))
+        ranges = wrap(text, max(16, width - 12))
         for at, (start, end) in enumerate(ranges):
-            lines.append((("  ", ""), (f"{number:>6,} " if at == 0 else " " * 7, "muted"), (text[start:end], "")))
+            lines.append((("  ", ""), (f"{number:>6,} x " if at == 0 else " " * 9, "muted"), (text[start:end], "")))
     if len(kept) <= 3:
         for one in kept:
             name = clean_line(one.title) if one.title else clean_line(one.id)
             lines.append(
                 (
-                    (" " * 9, ""),
+                    (" " * 11, ""),
                     (
                         fit(
-                            f"{name}, last {moment.full(one.last_active)}", max(8, width - 10), ellipsis=glyphs.ellipsis
+                            f"{name}, last {moment.full(one.last_active)}", max(8, width - 12), ellipsis=glyphs.ellipsis
                         ),
                         "muted",
                     ),
@@ -111,7 +111,7 @@ def result_lines(result: ChangeResult, verb: str, width: int, glyphs: Glyphs) ->
     """What happened."""
     done = VERBS[verb][1]
     number = len(result.done)
-    sessions = f"{count(number)} session{'' if number == 1 else 's'} {done}"
+    sessions = f"{counted(number, 'session')} {done}"
     lines: list[Line] = [((sessions, "good strong" if number else "warn strong"),)]
     if result.ended:
         lines.append(((f"{count(len(result.ended))} ended and kept", ""),))
@@ -121,7 +121,7 @@ def result_lines(result: ChangeResult, verb: str, width: int, glyphs: Glyphs) ->
         )
     reasons = Counter(one.reason for one in result.kept)
     for reason, kept in reasons.most_common():
-        lines += _text(f"{kept:,} kept: {REASONS.get(reason, reason)}", width, "warn")
+        lines += _text(f"{kept:,} kept, each because: {REASONS.get(reason, reason)}", width, "warn")
     for failure in result.failures:
         lines += _text(f"{glyphs.bad} {failure}", width, "bad")
     return lines
@@ -130,7 +130,7 @@ def result_lines(result: ChangeResult, verb: str, width: int, glyphs: Glyphs) ->
 def result_words(result: ChangeResult, verb: str) -> str:
     """The same in a sentence, for a toast."""
     number = len(result.done)
-    words = f"{number:,} session{'' if number == 1 else 's'} {VERBS[verb][1]}."
+    words = f"{counted(number, 'session')} {VERBS[verb][1]}."
     if verb in LOSING and number:
         words += " U brings them back."
     return words

@@ -11,7 +11,7 @@ from hermes_tui.text import clean_line
 from hermes_tui.tui.cells import fit
 from hermes_tui.tui.formats import bar, count, money, rate, tokens, usd
 from hermes_tui.tui.glyphs import Glyphs
-from hermes_tui.tui.inks import Line, Run
+from hermes_tui.tui.inks import Line, Run, line_width
 
 GROUPINGS: Final[tuple[CostGrouping, ...]] = ("model", "task", "day", "source", "cwd", "profile", "channel", "store")
 NAMES: Final[dict[CostGrouping, str]] = {"cwd": "folder"}
@@ -131,15 +131,21 @@ def _level_ink(hit: float | None) -> str:
     return "good" if hit is None or hit >= 0.7 else "warn" if hit >= 0.4 else "bad"
 
 
-def totals_words(report: CostReport, glyphs: Glyphs) -> tuple[Run, ...]:
-    """``actual 12.10 · estimated 124.32 · unknown``: money told apart by how it is known, and by whom."""
+def totals_words(report: CostReport, width: int, glyphs: Glyphs) -> tuple[Run, ...]:
+    """``actual 12.10 · estimated 124.32 · some unknown``: money told apart by how it is known, and by whom."""
     dot = f" {glyphs.middot} "
     runs: list[Run] = []
     for status, amount in report.totals.parts:
         if runs:
             runs.append((dot, "muted"))
-        runs.append((f"{status} ", "muted"))
-        runs.append(("not known" if amount is None else usd(amount) if status != "included" else "in a plan", ""))
+        if status == "included":
+            runs.append(("some included in a plan", ""))
+        elif amount is None:
+            runs.append(("some unknown", "warn"))
+        else:
+            runs += [(f"{status} ", "muted"), (usd(amount), "")]
     if report.totals.priced_by:
-        runs += [(f"{dot}priced by ", "muted"), (clean_line(report.totals.priced_by), "")]
+        priced = (f"{dot}priced by ", "muted"), (clean_line(report.totals.priced_by), "")
+        if line_width((*runs, *priced)) <= width:
+            runs += priced
     return tuple(runs) or (("nothing was used", "muted"),)

@@ -80,7 +80,7 @@ def left_out_text(left_out: dict[str, int]) -> CleanText:
 
 
 def origins_text(origins: Sequence[tuple[str, int | None]]) -> CleanText:
-    """``store``, ``scan``, ``mirror, 1,240 files to go``: where the list came from and how far behind it is."""
+    """``store``, ``scan``, ``mirror, 40 logs not in the mirror yet``: where the list came from, how far behind."""
     lag = sum(behind or 0 for _, behind in origins)
     names = ", ".join(dict.fromkeys(name for name, _ in origins)) or "nowhere"
-    return literal(f"{names}, {lag:,} to go" if lag else names)
+    return literal(f"{names}, {lag:,} logs not in the mirror yet" if lag else names)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from hermes_tui.library.health import Health, MirrorHealth
 from hermes_tui.model import Finding, StoreStatus
-from hermes_tui.text import clean, clean_line
-from hermes_tui.tui.cells import fit, wrap
-from hermes_tui.tui.formats import count, size
+from hermes_tui.text import CleanText, clean, clean_line
+from hermes_tui.tui.cells import fit, width_of, wrap
+from hermes_tui.tui.formats import count, counted, size
 from hermes_tui.tui.glyphs import Glyphs
 from hermes_tui.tui.inks import Line, Run
 
@@ -41,7 +42,9 @@ def health_lines(health: Health, width: int, glyphs: Glyphs) -> list[HealthLine]
     out.append(HealthLine(()))
     out += _mirror(health.mirror, width, glyphs)
     if health.trash.path is not None:
-        words = f"{count(health.trash.sessions)} deleted sessions can come back, {size(health.trash.bytes)}"
+        words = f"{counted(health.trash.sessions, 'deleted session')} can come back, {size(health.trash.bytes)}"
+        if health.trash.strangers:
+            words += f"; {counted(len(health.trash.strangers), 'file')} there cannot be read"
         out.append(HealthLine((("  ", ""), (fit("trash", NAME), "strong"), (words, "muted"))))
     if health.settings:
         out += [HealthLine(()), HealthLine((("  settings", "title"),))]
@@ -54,14 +57,13 @@ def _store(status: StoreStatus, width: int, glyphs: Glyphs) -> list[HealthLine]:
     dot = f" {glyphs.middot} "
     words: list[str] = []
     if status.sessions is not None:
-        words.append(f"{count(status.sessions)} session{'' if status.sessions == 1 else 's'}")
+        words.append(counted(status.sessions, "session"))
     if status.origin:
         words.append(f"from {status.origin}")
     if status.lag:
         words.append(f"mirror lags by {count(status.lag)}")
     if status.active_profile:
         words.append("active profile")
-    words += [f"{clean_line(reason)}: {count(number)}" for reason, number in status.fallbacks]
     state: Run = (fit(status.state, 12), STATE_INKS[status.state])
     out = [
         HealthLine(
@@ -69,8 +71,9 @@ def _store(status: StoreStatus, width: int, glyphs: Glyphs) -> list[HealthLine]:
             stands=True,
         ),
         HealthLine(
-            (("  ", ""), (" " * NAME, ""), (fit(clean_line(status.ref.path), max(8, width - NAME - 4)), "rule"))
+            (("  ", ""), (" " * NAME, ""), (_end_of(status.ref.path, max(8, width - NAME - 4), glyphs), "rule"))
         ),
+        *_read_instead(status.fallbacks, width, glyphs),
     ]
     for finding in sorted(status.findings, key=lambda one: ("error", "warn", "info").index(one.severity)):
         out += _finding(finding, width, glyphs)
@@ -88,17 +91,18 @@ def _finding(finding: Finding, width: int, glyphs: Glyphs) -> list[HealthLine]:
             stands=True,
         )
     ]
-    out += [HealthLine((("        ", ""), (text, "")), finding) for text in _lines(finding.detail, body)]
+    out += [HealthLine((("        ", ""), (text, "")), finding) for text in _lines(_sentence(finding.detail), body)]
     if finding.advice:
         out += [
             HealthLine((("        ", ""), (text, "good")), finding)
             for text in _lines(f"{glyphs.right} {finding.advice}", body)
         ]
     out += [
-        HealthLine((("        ", ""), (fit(clean_line(path), body), "rule")), finding) for path in finding.paths[:4]
+        HealthLine((("        ", ""), (_end_of(path, body, glyphs), "rule")), finding) for path in finding.paths[:4]
     ]
     if len(finding.paths) > 4:
-        out.append(HealthLine((("        ", ""), (f"and {len(finding.paths) - 4:,} more places", "muted")), finding))
+        more = f"and {counted(len(finding.paths) - 4, 'more place')}"
+        out.append(HealthLine((("        ", ""), (more, "muted")), finding))
     return out
 
 
@@ -107,9 +111,49 @@ def _lines(text: str, width: int) -> list[str]:
     return [cleaned[start:end] for start, end in wrap(cleaned, width)]
 
 
+_INSTEAD: Final = {
+    "missing": "its own index is missing",
+    "not-in-mirror": "not in the mirror yet",
+    "behind": "grew since it was put into the mirror",
+    "changed": "changed since it was put into the mirror",
+    "locked": "the mirror was locked",
+    "unreadable": "the mirror could not be read",
+    "interrupted": "the mirror was interrupted",
+}
+"""Why logs were read instead of an index, as people say it."""
+
+
+def _read_instead(fallbacks: Sequence[tuple[str, int]], width: int, glyphs: Glyphs) -> list[HealthLine]:
+    """``read from the logs 3 x: not in the mirror yet``."""
+    room = max(8, width - NAME - 4)
+    words = [
+        f"read from the logs {count(number)} x: {_INSTEAD.get(reason, clean_line(reason))}"
+        for reason, number in fallbacks
+    ]
+    return [
+        HealthLine((("  ", ""), (" " * NAME, ""), (fit(text, room, ellipsis=glyphs.ellipsis), "muted")))
+        for text in words
+    ]
+
+
+def _sentence(text: str) -> str:
+    """With a capital letter in front: the reason of a failure stands alone here."""
+    return text[:1].upper() + text[1:] if text[:1].islower() and "/" not in text.split(" ", 1)[0] else text
+
+
+def _end_of(path: str, width: int, glyphs: Glyphs) -> str:
+    """A path; the end of one that is too long, for that tells it from the others."""
+    shown = clean_line(path)
+    if width_of(shown) <= width:
+        return fit(shown, width)
+    while width_of(shown) > width - 1:
+        shown = CleanText(shown[max(1, (width_of(shown) - width) // 2) :])
+    return fit(glyphs.ellipsis + shown, width)
+
+
 def _mirror(mirror: MirrorHealth, width: int, glyphs: Glyphs) -> list[HealthLine]:
     if mirror.path is None:
-        words = "none built: lists come from the stores themselves"
+        words = "none was built: lists come from the stores themselves"
         return [
             HealthLine(
                 (("  ", ""), (fit("mirror", NAME), "strong"), (fit(words, max(8, width - NAME - 4)), "muted")),
@@ -118,17 +162,17 @@ def _mirror(mirror: MirrorHealth, width: int, glyphs: Glyphs) -> list[HealthLine
         ]
     dot = f" {glyphs.middot} "
     parts = [
-        f"{count(mirror.sessions)} sessions",
-        f"lags by {count(mirror.lag)}",
-        f"{count(mirror.lead)} ahead of its logs",
+        f"{count(mirror.sessions)} logs in it",
+        f"{count(mirror.lag)} not in it yet",
+        f"{count(mirror.lead)} gone from disk",
     ]
     if mirror.bytes is not None:
         parts.append(size(mirror.bytes))
-    parts += [f"{clean_line(reason)}: {count(number)}" for reason, number in mirror.fallbacks]
     state: Run = ("ok          ", "good") if not mirror.lead else ("leads       ", "bad")
     return [
         HealthLine((("  ", ""), (fit("mirror", NAME), "strong"), state, (dot.join(parts), "muted")), stands=True),
-        HealthLine((("  ", ""), (" " * NAME, ""), (fit(clean_line(mirror.path), max(8, width - NAME - 4)), "rule"))),
+        HealthLine((("  ", ""), (" " * NAME, ""), (_end_of(mirror.path, max(8, width - NAME - 4), glyphs), "rule"))),
+        *_read_instead(mirror.fallbacks, width, glyphs),
     ]
 
 
@@ -142,9 +186,9 @@ def summary(health: Health) -> tuple[Run, ...]:
         (f"{well} of {len(health.stores)} stores are well  ", "good" if well == len(health.stores) else "warn")
     ]
     if errors:
-        runs.append((f"X {errors} errors  ", "bad"))
+        runs.append((f"X {counted(errors, 'error')}  ", "bad"))
     if warnings:
-        runs.append((f"! {warnings} warnings  ", "warn"))
+        runs.append((f"! {counted(warnings, 'warning')}  ", "warn"))
     if not findings:
         runs.append(("nothing was found", "muted"))
     return tuple(runs)

@@ -10,7 +10,7 @@ from hermes_tui.library.transcript import is_shown
 from hermes_tui.model import Message, MessageHead, PowerCut, Recovery, SessionRow
 from hermes_tui.text import CleanText, clean_line, literal
 from hermes_tui.tui.cells import fit
-from hermes_tui.tui.formats import Moment, count, tokens
+from hermes_tui.tui.formats import Moment, count, counted, tokens
 from hermes_tui.tui.glyphs import Glyphs
 from hermes_tui.tui.inks import Line, Run, clip
 from hermes_tui.tui.views.blocks import KIND_INKS
@@ -85,8 +85,8 @@ def headings(record: int, recovery: Recovery, shown: Shown, width: int, glyphs: 
     """How many messages each side has."""
     characters = sum(len(message.sent_text or message.text or "") for message in recovery.messages)
     size = tokens(characters // CHARACTERS_A_TOKEN)
-    left = f" record {count(record)} messages"
-    right = f" recovery {count(len(recovery.messages))} messages, about {size} tokens"
+    left = f" record {counted(record, 'message')}"
+    right = f" recovery {counted(len(recovery.messages), 'message')}, about {size} tokens"
     if shown == "record":
         return ((fit(left, width), "head"),)
     if shown == "recovery":
@@ -166,7 +166,7 @@ def list_words(row: SessionRow, moment: Moment, glyphs: Glyphs) -> Line:
     title = clean_line(row.title) if row.title else literal(f"(untitled) {clean_line(row.preview or '')}")
     words = [
         clean_line(row.model) if row.model else "",
-        f"{count(row.message_count)} messages",
+        counted(row.message_count, "message") if row.message_count is not None else "",
         f"last {moment.full(row.last_active_at)}",
     ]
     return ((" in the list: ", "muted"), (title, "title"), (dot + dot.join(word for word in words if word), "muted"))

@@ -66,9 +66,12 @@ class SessionList(VirtualList):
             self._columns = (width, columns_for(width))
         return self._columns[1]
 
-    def show_entries(self, entries: Sequence[CatalogEntry], *, keep: Key | None) -> None:
-        """Show another list; the cursor stays on ``keep`` where that is in it, else on its row."""
-        fresh = not self.entries
+    def show_entries(self, entries: Sequence[CatalogEntry], *, keep: Key | None, another: bool = False) -> None:
+        """Show a list; the cursor stays on ``keep`` where that is in it, else on its row.
+
+        ``another`` is a list for another question: its first row is the answer, unless ``keep`` is in it.
+        """
+        fresh = another or not self.entries
         self.entries = entries
         cursor = 0
         found = False
