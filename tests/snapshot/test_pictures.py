@@ -1,6 +1,7 @@
 """What each screen looks like in its states, as SVG to look at. ``HERMES_TUI_PICTURES=write`` writes them anew.
 
-Each picture has a purpose; its test's name says what to see. Clock, zone and data are given, so a difference is a change.
+Each picture has a purpose; its test's name says what to see. Clock, zone and data are given, so a difference is
+a change.
 """
 
 from __future__ import annotations

@@ -304,7 +304,7 @@ def test_a_log_beside_an_empty_database_is_read(cli: Cli, contract: Contract, ho
     legacy = "20250101_090000_legacy"
     for asked in (legacy, "20250101", f"hermes/default:{legacy}"):
         shown = contract("show", cli("show", asked, "--conversation", "--json", store=home / "state.db").json)
-        assert [message["text"] for message in shown["messages"]][0] == "only in a legacy file"
+        assert shown["messages"][0]["text"] == "only in a legacy file"
     assert contract("lineage", cli("lineage", legacy, "--json", store=home / "state.db").json)["root_id"] == legacy
     assert cli("show", "nothing", "--json", store=home / "state.db").code == 3
 

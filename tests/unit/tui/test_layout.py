@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from datetime import UTC
+from itertools import pairwise
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -149,7 +150,7 @@ def test_heights_agree_with_adding_up(heights: list[int], data: st.DataObject) -
 def test_colour_changes_no_sign(text: str) -> None:
     cleaned = clean(text)
     spans = markdown_spans(cleaned)
-    assert all(one[1] <= other[0] for one, other in zip(spans, spans[1:], strict=False))
+    assert all(one[1] <= other[0] for one, other in pairwise(spans))
     for start, end in wrap(cleaned, 30):
         drawn = runs(cleaned, start, end, spans, [(3, 9, "mark")], "")
         assert "".join(piece for piece, _ in drawn) == cleaned[start:end]
