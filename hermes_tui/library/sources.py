@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 
 MOST_CANDIDATES: Final = 20
-"""More than this is no help for choosing."""
+"""More than this is no help for choosing; a store gives no more either (stores/protocol.py, resolve)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +111,9 @@ class Library:
             return (whole or found)[0]
         if found:
             names = self._names(whole or found)
+            more = " or more" if len(names) == MOST_CANDIDATES else ""
             raise AmbiguousId(
-                f"{typed!r} may mean {len(names)} sessions",
+                f"{typed!r} may mean {len(names)}{more} sessions",
                 "Type more of the id, or put the store's name and a colon before it.",
                 names,
             )

@@ -84,3 +84,13 @@ def test_where_no_store_can_be_read_the_store_is_the_trouble() -> None:
         library_of(store_named("hermes/default", broken=True)).find("abc")
     assert failure.value.exit_code == 3
     assert "not a database" in failure.value.message
+
+
+def test_where_a_store_names_no_more_candidates_it_says_that_there_may_be_more() -> None:
+    store = store_named("hermes/default")
+    for number in range(20):
+        session(store, f"2026_{number:02}")
+    with pytest.raises(AmbiguousId, match="may mean 20 or more sessions"):
+        library_of(store).find("2026")
+    with pytest.raises(AmbiguousId, match="may mean 10 sessions"):
+        library_of(store).find("2026_0")
