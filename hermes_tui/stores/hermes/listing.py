@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from hermes_tui.model import ListEntry, Listing, ListQuery, SessionId
 from hermes_tui.storage.reading import ReadConnection
-from hermes_tui.stores.conversation import AUTOMATED_SOURCES, below
+from hermes_tui.stores.conversation import AUTOMATED_SOURCES, below, within
 from hermes_tui.stores.hermes.cells import count, counter, filled_text, text_or_none
 from hermes_tui.stores.hermes.links import Link, Links, all_links, json_ids
 from hermes_tui.stores.hermes.newest_first import UNKNOWN, left_out
@@ -108,12 +108,7 @@ def matches(one: Candidate, query: ListQuery, facts: dict[str, Facts]) -> bool:
         return False
     if query.cwd is not None and not below(_folder(one, facts), query.cwd):
         return False
-    if query.since is None and query.until is None:
-        return True
-    active = last_active(one.tip)
-    if active is None:
-        return False
-    return (query.since is None or active >= query.since) and (query.until is None or active < query.until)
+    return within(last_active(one.tip), query.since, query.until)
 
 
 def _folder(one: Candidate, facts: dict[str, Facts]) -> str | None:

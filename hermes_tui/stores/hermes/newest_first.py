@@ -121,16 +121,25 @@ def _middle(connection: ReadConnection, schema: Schema) -> str | None:
 
 def _newest(connection: ReadConnection, schema: Schema, where: str, middle: str, most: int) -> list[Newest]:
     """The sessions of one half with the newest activity, the newest first."""
+    sql = _activity_query(schema, f"WHERE {where} AND typeof(id) = 'text'")
+    return [Newest(*row) for row in connection.rows(f"{sql} LIMIT ?", (middle, most))]
+
+
+def by_activity(connection: ReadConnection, schema: Schema) -> list[tuple[float, str]]:
+    """Every session with its last activity, the newest first."""
+    return connection.rows(_activity_query(schema, "WHERE typeof(id) = 'text'"))
+
+
+def _activity_query(schema: Schema, where: str) -> str:
     newest = newest_expression(schema, "s.id")
     # Ids in order keep the seeks close together, the newest first keep the sorter idle. The start is read only where
     # there is no message.
-    sql = (
+    return (
         f"SELECT coalesce(iif(newest >= {EARLIEST:.0f}, newest, NULL), (SELECT o.started_at FROM sessions o WHERE"
         f" o.id = found.id AND o.started_at >= {EARLIEST:.0f} AND o.started_at < {LATEST:.0f}), -9e999) AS active, id"
-        f" FROM (SELECT s.id AS id, {newest} AS newest FROM (SELECT id FROM sessions WHERE {where}"
-        " AND typeof(id) = 'text' ORDER BY id DESC) s LIMIT -1) found ORDER BY active DESC, id DESC LIMIT ?"
+        f" FROM (SELECT s.id AS id, {newest} AS newest FROM (SELECT id FROM sessions {where}"
+        " ORDER BY id DESC) s LIMIT -1) found ORDER BY active DESC, id DESC"
     )
-    return [Newest(*row) for row in connection.rows(sql, (middle, most))]
 
 
 def _counts(connection: ReadConnection, schema: Schema, query: ListQuery) -> Counts | None:

@@ -313,19 +313,35 @@ def read_previews(connection: ReadConnection, schema: Schema, ids: Sequence[str]
     return found
 
 
+def first_prompts(connection: ReadConnection, schema: Schema, ids: Sequence[str]) -> dict[str, RawText]:
+    """The same for every session of a store: one pass finds those that begin with their prompt."""
+    found: dict[str, RawText] = {}
+    wanted = frozenset(ids)
+    if schema.has("messages", "id", "session_id", "role", "content"):
+        where = "m.id IN (SELECT min(id) FROM messages GROUP BY session_id)"
+        for identity, content, flagged, display in connection.rows(_prompt_query(schema, "messages m", where)):
+            if identity in wanted and (preview := _preview_of(content, flagged, display)):
+                found[identity] = preview
+    return read_previews(connection, schema, [identity for identity in ids if identity not in found]) | found
+
+
 def _preview_query(schema: Schema, first_rows: int) -> str:
     """What people wrote among the first rows of sessions, in the order of the rows, and was not taken back."""
-    column = partial(schema.column, "messages", alias="m")
     # The inner query is answered by the session's index alone.
+    where = f"m.id IN (SELECT id FROM messages WHERE session_id = s.value ORDER BY id LIMIT {first_rows})"
+    return _prompt_query(schema, "json_each(?) s CROSS JOIN messages m", where) + " ORDER BY m.id"
+
+
+def _prompt_query(schema: Schema, tables: str, where: str) -> str:
+    """Prompts among some rows, with what tells whether a person typed them."""
+    column = partial(schema.column, "messages", alias="m")
     return (
-        f"SELECT s.value, CASE WHEN octet_length(m.content) <= {HASHED_BYTES}"
+        f"SELECT m.session_id, CASE WHEN octet_length(m.content) <= {HASHED_BYTES}"
         " THEN CASE WHEN substr(CAST(m.content AS BLOB), 1, 1) = x'00' THEN CAST(m.content AS BLOB)"
         f" ELSE substr(CAST(m.content AS BLOB), 1, {PREVIEW_BYTES}) END END,"
-        f" {column('_compressed_summary')}, {column('display_kind')}"
-        " FROM json_each(?) s CROSS JOIN messages m"
-        f" WHERE m.id IN (SELECT id FROM messages WHERE session_id = s.value ORDER BY id LIMIT {first_rows})"
-        f" AND m.role = 'user' AND NOT (ifnull({column('active')}, 1) = 0 AND ifnull({column('compacted')}, 0) = 0)"
-        " ORDER BY m.id"
+        f" {column('_compressed_summary')}, {column('display_kind')} FROM {tables}"
+        f" WHERE {where} AND m.role = 'user'"
+        f" AND NOT (ifnull({column('active')}, 1) = 0 AND ifnull({column('compacted')}, 0) = 0)"
     )
 
 

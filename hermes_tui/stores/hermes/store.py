@@ -30,9 +30,10 @@ from hermes_tui.model import (
     StoreStatus,
     UsageReport,
 )
-from hermes_tui.storage.errors import NotPossible, StorageError, StoreBusy, StoreUnreadable
+from hermes_tui.storage.errors import NotPossible, StorageError, StoreBusy, StoreDamaged, StoreUnreadable
 from hermes_tui.storage.reading import ReadConnection
-from hermes_tui.storage.stamps import stamp_of
+from hermes_tui.storage.stamps import file_stamp
+from hermes_tui.stores.conversation import within
 from hermes_tui.stores.hermes.asking import Asking
 from hermes_tui.stores.hermes.discovery import DEFAULT_PROFILE, Home, default_root
 from hermes_tui.stores.hermes.findings import quick_status
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from hermes_tui.storage.fulltext import Matcher
     from hermes_tui.stores.hermes.changes import HermesChanges
     from hermes_tui.stores.hermes.legacy_logs import LegacyLog
+    from hermes_tui.stores.hermes.overview import Overviews
     from hermes_tui.stores.hermes.transcript import HermesTranscript
 
 MOST_CANDIDATES: Final = 20
@@ -63,6 +65,7 @@ class HermesStore:
         self._asking = Asking(str(home.store))
         self._environ = environ
         self._lock = threading.Lock()
+        self._overviews: Overviews | None = None
         self._legacy: tuple[object, dict[str, LegacyLog]] | None = None
 
     @property
@@ -103,7 +106,19 @@ class HermesStore:
             if short is not None:
                 return short
         from hermes_tui.stores.hermes.listing import read_listing
+        from hermes_tui.stores.hermes.overview import Overviews
+        from hermes_tui.stores.hermes.overview import answers as in_overview
 
+        if in_overview(query):
+            with self._lock:
+                overviews = self._overviews = self._overviews or Overviews(self._asking)
+            try:
+                found = overviews.listing(query, limit, file_stamp(self.home.store))
+            except StoreDamaged:
+                # The general way asks for what lies on other pages.
+                found = None
+            if found is not None:
+                return found
         return self._asking.ask(read_listing, query, limit)
 
     def _with_logs(self, found: Listing, logs: Mapping[str, LegacyLog], query: ListQuery, limit: int | None) -> Listing:
@@ -284,7 +299,7 @@ class HermesStore:
     def stamp(self) -> object:
         """Stat of the store, of what lies beside it and of the folders of logs."""
         return (
-            stamp_of(str(self.home.store)),
+            file_stamp(self.home.store),
             _folder_stamp(self.home.legacy_sessions),
             _folder_stamp(self.home.pending),
         )
@@ -349,12 +364,7 @@ def _row_matches(row: SessionRow, query: ListQuery) -> bool:
         return False
     if query.text and query.text.casefold() not in f"{row.preview or ''}\n{row.id}".casefold():
         return False
-    if query.since is None and query.until is None:
-        return True
-    active = row.last_active_at
-    if active is None:
-        return False
-    return (query.since is None or active >= query.since) and (query.until is None or active < query.until)
+    return within(row.last_active_at, query.since, query.until)
 
 
 def _order_of(row: SessionRow, query: ListQuery) -> float:

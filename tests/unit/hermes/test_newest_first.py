@@ -43,6 +43,7 @@ SESSION = st.fixed_dictionaries(
 
 def filled(folder: Path, sessions: list[dict[str, object]]) -> HermesStore:
     connection = apsw.Connection(str(folder / "state.db"))
+    connection.execute("PRAGMA synchronous = OFF")
     connection.execute(
         "CREATE TABLE sessions (id TEXT PRIMARY KEY, source TEXT, session_key TEXT, model_config TEXT,"
         " parent_session_id TEXT, started_at REAL, ended_at REAL, end_reason TEXT, archived INTEGER, hidden INTEGER);"
