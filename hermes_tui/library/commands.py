@@ -180,7 +180,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     ),
     Command("transcript.lineage", "Lineage", "Show its lineage.", "l", "transcript"),
     Command("transcript.cache", "Cache", "Show its cache hits.", "c", "transcript"),
-    Command("transcript.copy", "Copy", "Copy this message.", "y", "transcript", True),
+    Command("transcript.copy", "Copy", "Copy what the mouse selected, else this message.", "y", "transcript", True),
     Command("transcript.export", "Export", "Write it to a file.", "E", "transcript", True),
     Command(
         "transcript.resume", "Resume", "Continue it in its agent: shows the command first.", "R", "transcript", True

@@ -74,11 +74,16 @@ class HermesTui(App[None]):
         """Places we came from, for Escape."""
         super().__init__()
         if ascii_only:
-            self.desk.glyphs = ASCII
+            self._draw_plainly()
         self.animation_level = "none"
         self.theme = COLOURLESS if self._environ.get("NO_COLOR") else DARK
         for place, build in places(self.desk).items():
             self.add_mode(place, build)
+
+    def _draw_plainly(self) -> None:
+        """ASCII signs only, in the frames of dialogs and of the palette too."""
+        self.desk.glyphs = ASCII
+        self.add_class("plain")
 
     # Opening.
 
@@ -150,7 +155,7 @@ class HermesTui(App[None]):
         assert self.desk.library is not None
         settings = self.desk.library.settings
         if settings.ascii:
-            self.desk.glyphs = ASCII
+            self._draw_plainly()
         if settings.theme in self.available_themes and not self._environ.get("NO_COLOR"):
             self.theme = settings.theme
         ids = {command.id for command in COMMANDS}

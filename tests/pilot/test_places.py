@@ -148,6 +148,11 @@ async def test_ascii_signs_only() -> None:
             await user.press(*keys)
             ours = re.sub(r"[가-힣぀-ヿ一-鿿、]", "", user.screen)
             assert ours.isascii(), [character for character in ours if not character.isascii()]
+        for keys in (("escape", "1", "f"), ("escape", "r"), ("escape", "D"), ("escape", "E"), ("escape", "ctrl+p")):
+            await user.press(*keys)
+            ours = re.sub(r"[가-힣぀-ヿ一-鿿、]", "", user.screen)
+            # The palette's own line names itself with an ellipsis.
+            assert ours.replace("…", "").isascii(), [character for character in ours if not character.isascii()]
 
 
 async def test_cache_of_a_conversation_is_shown_even_after_all_were_looked_at() -> None:
