@@ -147,7 +147,7 @@ def measure_size(homes: Sequence[Path], folder: Path, figures: Figures) -> None:
             if not texts[kind]:
                 continue
             database = MirrorDatabase(folder / f"{store.ref.agent}-{kind}.db")
-            store.logs = lambda logs=tuple(logs): logs  # type: ignore[method-assign]
+            store.logs = lambda logs=tuple(logs): logs  # type: ignore[method-assign, misc]
             _fill(database, [store], tools=True)
             with database.writer() as writer:
                 writer.write(lambda connection: connection.execute("PRAGMA wal_checkpoint(TRUNCATE)") and None)

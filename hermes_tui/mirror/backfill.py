@@ -344,6 +344,7 @@ def _read_tools(store: LogStore, log: LogFile, known: Known | None) -> Result:
 def _opened(agent: Agent, path: str) -> LogStore | None:
     for store in registry.open_places([registry.Place(agent, Path(path))], os.environ):
         if isinstance(store, LogStore) and store.ref.path == path:
+            _logs(store)  # the folders tell some stores what a log is
             return store
     return None
 

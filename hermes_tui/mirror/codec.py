@@ -26,6 +26,7 @@ from hermes_tui.model import (
     StoreRef,
     Usage,
 )
+from hermes_tui.stores.kept_requests import KeptRequests, Slot, slots_of
 from hermes_tui.stores.log_source import LogSummary
 
 _NESTED: Final = (Usage, Spend, Cost, StoreRef, CacheEvent, Compaction, Problem, Request, SessionRow)
@@ -38,7 +39,7 @@ _REQUEST_GETTERS: Final = tuple(map(attrgetter, _PLAIN_FIELDS))
 _USAGE_GETTERS: Final = tuple(map(attrgetter, _NAMES[Usage]))
 _SPEND: Final = {name: place for place, name in enumerate(_NAMES[Spend])}
 
-_LAYOUT: Final = "requests in columns, states of growing logs only"
+_LAYOUT: Final = "requests in columns, states of growing logs only, peeks with extras, sums by slot"
 """Changed with whatever else changes what the bytes mean."""
 SHAPE: Final = hashlib.sha256(repr([_LAYOUT, *((cls.__name__, _NAMES[cls]) for cls in _NESTED)]).encode()).hexdigest()[
     :16
@@ -73,12 +74,14 @@ def load_json(data: bytes) -> Any:
 
 def dump_card(summary: LogSummary) -> bytes:
     """What a list needs of a log: its row, compactions and problems."""
-    return dump_json([_plain(summary.row), _plain(summary.compactions), _plain(summary.problems)])
+    slots = [_plain(tuple(slot)) for slot in slots_of(summary.requests)]
+    counts = [len(summary.requests), len(summary.apart)]
+    return dump_json([_plain(summary.row), _plain(summary.compactions), _plain(summary.problems), counts, slots])
 
 
-def dump_row(row: SessionRow) -> bytes:
-    """One row."""
-    return dump_json(_plain(row))
+def dump_peek(row: SessionRow, extra: object) -> bytes:
+    """A peeked row, and what else the store keeps of a peek."""
+    return dump_json([_plain(row), extra])
 
 
 def dump_requests(summary: LogSummary) -> bytes:
@@ -115,9 +118,10 @@ def load_row(values: list[Any], store: StoreRef) -> SessionRow:
     return SessionRow(*values)
 
 
-def load_peek(data: bytes, store: StoreRef) -> SessionRow:
-    """What :func:`dump_row` wrote."""
-    return load_row(load_json(data), store)
+def load_peek(data: bytes, store: StoreRef) -> tuple[SessionRow, object]:
+    """What :func:`dump_peek` wrote."""
+    row, extra = load_json(data)
+    return load_row(row, store), extra
 
 
 def _requests(columns: list[Any]) -> tuple[Request, ...]:
@@ -131,17 +135,18 @@ def _requests(columns: list[Any]) -> tuple[Request, ...]:
     return tuple(map(Request, *plain))
 
 
-def load_card(data: bytes, store: StoreRef) -> tuple[SessionRow, tuple[Compaction, ...], tuple[Problem, ...]]:
-    """What :func:`dump_card` wrote."""
-    row, compactions, problems = cast("Sequence[list[Any]]", load_json(data))
-    return (
+def load_summary(card: bytes, requests: bytes, store: StoreRef) -> LogSummary:
+    """What :func:`dump_card` and :func:`dump_requests` wrote; requests are decoded when they are looked into."""
+    row, compactions, problems, (count, apart), slots = cast("Sequence[Any]", load_json(card))
+    found = tuple(Slot(begin, source, cwd, key, _spend(spend)) for begin, source, cwd, key, spend in slots)
+    return LogSummary(
         load_row(row, store),
+        KeptRequests(count, found, lambda: _load_requests(requests, 0)) if count else (),
         tuple(Compaction(*item) for item in compactions),
         tuple(Problem(*item) for item in problems),
+        _load_requests(requests, 1) if apart else (),
     )
 
 
-def load_requests(data: bytes) -> tuple[tuple[Request, ...], tuple[Request, ...]]:
-    """What :func:`dump_requests` wrote: own requests, and those told apart."""
-    own, apart = cast("Sequence[list[Any]]", load_json(data))
-    return _requests(own), _requests(apart)
+def _load_requests(data: bytes, which: int) -> tuple[Request, ...]:
+    return _requests(load_json(data)[which])

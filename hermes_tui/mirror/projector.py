@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from hermes_tui.mirror.codec import dump_card, dump_json, dump_requests, dump_row, load_json
+from hermes_tui.mirror.codec import dump_card, dump_json, dump_peek, dump_requests, load_json
 from hermes_tui.mirror.words import index_words
 from hermes_tui.storage.jsonl import Record, read_records
-from hermes_tui.stores.log_source import FoldPlace, LogFile, LogFold, LogSummary, fold_log, still_there
+from hermes_tui.stores.log_source import MALFORMED, FoldPlace, LogFile, LogFold, LogSummary, fold_log, still_there
 from hermes_tui.stores.log_texts import LogText, LogTexts
 from hermes_tui.stores.logs import LogStore
 
@@ -171,12 +171,21 @@ def project(store: LogStore, log: LogFile, known: Known | None) -> Projection:
         head=head,
         fresh=start is None,
         place=folded.place if growing or folded.place is None else replace(folded.place, guard=b""),
-        peek=dump_row(store.peeked(log)),
+        peek=_peek_of(store, log),
         card=dump_card(folded.summary),
         requests=dump_requests(folded.summary),
         talk=tuple(made[-1].found),
         indexed=texts is not None,
     )
+
+
+def _peek_of(store: LogStore, log: LogFile) -> bytes:
+    row = store.peeked(log)
+    try:
+        return dump_peek(row, store.peek_extra(log))
+    except (OSError, *MALFORMED):
+        # Its row tells that it cannot be read.
+        return dump_peek(row, None)
 
 
 def _same_log(log: LogFile, head: bytes, known: Known) -> bool:

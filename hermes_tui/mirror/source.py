@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import apsw
 
-from hermes_tui.mirror.codec import load_card, load_peek, load_requests
+from hermes_tui.mirror.codec import load_peek, load_summary
 from hermes_tui.mirror.database import MirrorDatabase
 from hermes_tui.mirror.ledger import is_current, known_logs
 from hermes_tui.mirror.projector import Known, load_place
@@ -51,7 +51,9 @@ class MirrorSource:
         for row in self._kept("path, device, inode, size, mtime_ns, peek", wanted):
             log = wanted[row[0]]
             if is_current(_known(row), log):
-                yield log, load_peek(row[5], self._store.ref)
+                peeked, extra = load_peek(row[5], self._store.ref)
+                self._store.take_peek_extra(log, extra)
+                yield log, peeked
 
     def lag(self, logs: Sequence[LogFile]) -> int | None:
         """How many of these logs are not in the mirror as they are now; ``None`` where it cannot be read."""
@@ -99,9 +101,7 @@ class MirrorSource:
         return current
 
     def _summary(self, row: tuple[Any, ...]) -> LogSummary:
-        card, compactions, problems = load_card(row[5], self._store.ref)
-        own, apart = load_requests(row[6])
-        return LogSummary(card, own, compactions, problems, apart)
+        return load_summary(row[5], row[6], self._store.ref)
 
     def _kept(self, columns: str, wanted: Mapping[str, LogFile]) -> list[tuple[Any, ...]]:
         """These columns of the logs asked for, as far as the mirror has them."""

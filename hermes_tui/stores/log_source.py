@@ -15,6 +15,7 @@ from typing import Final, Protocol
 from hermes_tui.model import Compaction, Origin, Problem, Request, SessionId, SessionRow
 from hermes_tui.storage.errors import Interrupted, StorageError
 from hermes_tui.storage.jsonl import Record, read_piece, read_records
+from hermes_tui.stores.kept_requests import KeptRequests
 
 CACHED_REQUESTS: Final = 60_000
 """Requests all cached summaries may hold together: about 25 MB."""
@@ -54,7 +55,7 @@ class LogSummary:
     """What one log tells list, ledger, lineage and cache screen."""
 
     row: SessionRow
-    requests: tuple[Request, ...]
+    requests: Sequence[Request]
     """Own requests only, each once."""
     compactions: tuple[Compaction, ...]
     problems: tuple[Problem, ...]
@@ -299,8 +300,9 @@ class ScanSource:
 
 
 def _weight(kept: _Kept) -> int:
-    state = kept.folded.place
-    return CACHED_LOG_WEIGHT + len(kept.folded.summary.requests) + (len(state.state) >> 9 if state else 0)
+    state, requests = kept.folded.place, kept.folded.summary.requests
+    held = len(requests) >> 3 if isinstance(requests, KeptRequests) else len(requests)
+    return CACHED_LOG_WEIGHT + held + (len(state.state) >> 9 if state else 0)
 
 
 def _same_file(old: LogFile, new: LogFile) -> bool:

@@ -46,10 +46,12 @@ from hermes_tui.stores.conversation import (
     is_running,
     left_out_reason,
     matches,
+    merged_spend,
     order_value,
     spend_of_requests,
     usage_of,
 )
+from hermes_tui.stores.kept_requests import KeptRequests
 from hermes_tui.stores.log_findings import NAMED_PATHS, UNREADABLE_LINES, ProblemTally, counted, lineage_findings
 from hermes_tui.stores.log_index import LogIndex, Peeked, build_index, logs_of
 from hermes_tui.stores.log_source import (
@@ -302,6 +304,19 @@ class LogStore(ABC):
             while len(self._peeked) > PEEKS_KEPT:
                 self._peeked.popitem(last=False)
 
+    def peek_extra(self, log: LogFile) -> object:
+        """What of a peek an index keeps besides the row, as a JSON value; asked right after :meth:`peeked`.
+
+        Raises:
+            OSError: the log cannot be read.
+        """
+        del log
+        return None
+
+    def take_peek_extra(self, log: LogFile, extra: object) -> None:
+        """Take what an index kept of :meth:`peek_extra`; the log is as it was then."""
+        del log, extra
+
     def bare_row(self, log: LogFile) -> SessionRow:
         """What the folder alone tells of a log that cannot be read."""
         return SessionRow(
@@ -471,7 +486,10 @@ class LogStore(ABC):
         for log, summary in self.summaries(logs):
             if wanted is not None and index.session_of[log.path] not in wanted:
                 continue
-            for request in summary.requests:
+            kept = summary.requests
+            if since is not None and isinstance(kept, KeptRequests) and kept.none_since(since):
+                continue
+            for request in kept:
                 if since is None or (request.at is not None and request.at >= since):
                     yield request
 
@@ -520,5 +538,9 @@ def with_requests(summary: LogSummary) -> SessionRow:
     """
     if summary.row.message_count is None and not summary.requests:
         return summary.row
-    spend = spend_of_requests(summary.requests)
+    requests = summary.requests
+    if isinstance(requests, KeptRequests):
+        spend = merged_spend(slot.spend for slot in requests.slots)
+    else:
+        spend = spend_of_requests(requests)
     return replace(summary.row, usage=usage_of(spend), spend=spend, request_count=len(summary.requests))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -161,14 +162,15 @@ class _Walker:
         except OSError as error:
             self.walk.unreadable[entry.path] = error.strerror or str(error)
             return
-        if not os.path.isfile(entry.path):  # noqa: PTH113
+        if not stat.S_ISREG(info.st_mode):
             self.walk.unreadable[entry.path] = "no regular file"
             return
-        if (info.st_dev, info.st_ino) in self._files:
+        key = (info.st_dev, info.st_ino)
+        if key in self._files:
             self.walk.twice.append(entry.path)
             return
-        self._files.add((info.st_dev, info.st_ino))
-        log = LogFile(entry.path, session_id, info.st_size, info.st_mtime_ns, info.st_dev, info.st_ino)
+        self._files.add(key)
+        log = LogFile(entry.path, session_id, info.st_size, info.st_mtime_ns, *key)
         self.walk.logs.append(log)
         if agent is not None:
             self.walk.agents[entry.path] = agent

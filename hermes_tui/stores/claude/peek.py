@@ -7,8 +7,9 @@ lies between is seen when the session is opened or stands on the page.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 import orjson
 
@@ -44,6 +45,26 @@ class Peek:
     """Whether the first message line is a sub-agent's."""
     version: str | None = None
     problems: int = 0
+
+
+class Ends(NamedTuple):
+    """What of a peek tells how sessions hang together; an index keeps it, so that a start reads no file."""
+
+    roots: Sequence[str]
+    first_boundary: str | None
+    last_uuids: Sequence[str]
+    version: str | None
+    summaries: Mapping[str, str]
+    """Old titles by the line they are about."""
+    forked_from: str | None
+
+
+def ends_of(found: Peek) -> Ends:
+    """The part of a peek that is kept."""
+    header = found.header
+    return Ends(
+        found.roots, found.first_boundary, found.last_uuids, found.version, header.summaries, header.forked_from
+    )
 
 
 def peek(path: str, size: int) -> Peek:

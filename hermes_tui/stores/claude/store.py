@@ -26,7 +26,7 @@ from hermes_tui.stores.claude.discovery import Walk, walk
 from hermes_tui.stores.claude.fold import Trace, TranscriptFold
 from hermes_tui.stores.claude.index_texts import ClaudeTexts
 from hermes_tui.stores.claude.inline import Inline, holds, inline_agents, may_hold
-from hermes_tui.stores.claude.peek import Peek, peek
+from hermes_tui.stores.claude.peek import Ends, Peek, ends_of, peek
 from hermes_tui.stores.claude.processes import running_sessions
 from hermes_tui.stores.claude.recovery import recover
 from hermes_tui.stores.claude.relations import NO_RELATION, Relation, families, relations
@@ -54,7 +54,7 @@ class ClaudeStore(LogStore):
         self._default_home = default_home
         self._met = Walk()
         self._relations: dict[str, Relation] = {}
-        self._ends: dict[str, tuple[LogFile, Peek]] = {}
+        self._ends: dict[str, tuple[LogFile, Ends]] = {}
         self._families: dict[tuple[LogFile, ...], dict[str, Relation]] = {}
         self._inside: dict[str, tuple[LogFile, tuple[Inline, ...]]] = {}
         self._inside_of: dict[SessionId, tuple[LogFile, Inline]] = {}
@@ -73,18 +73,32 @@ class ClaudeStore(LogStore):
 
     def peek(self, log: LogFile) -> SessionRow:
         """The row the two ends of a log give, without what its relations say."""
-        return self._peeked_row(log, self._peek(log))
+        found = peek(log.path, log.size)
+        self._remember_ends(log, ends_of(found))
+        return self._peeked_row(log, found)
 
-    def _peek(self, log: LogFile) -> Peek:
+    def _ends_of(self, log: LogFile) -> Ends:
         known = self._ends.get(log.path)
         if known is not None and known[0] == log:
             return known[1]
-        found = peek(log.path, log.size)
+        found = ends_of(peek(log.path, log.size))
+        self._remember_ends(log, found)
+        return found
+
+    def _remember_ends(self, log: LogFile, ends: Ends) -> None:
         with self._claude_lock:
-            self._ends[log.path] = (log, found)
+            self._ends[log.path] = (log, ends)
             while len(self._ends) > PEEKS_KEPT:
                 del self._ends[next(iter(self._ends))]
-        return found
+
+    def peek_extra(self, log: LogFile) -> object:
+        """See :meth:`LogStore.peek_extra`: what tells copies and old titles."""
+        return list(self._ends_of(log))
+
+    def take_peek_extra(self, log: LogFile, extra: object) -> None:
+        """See :meth:`LogStore.take_peek_extra`."""
+        if isinstance(extra, list):
+            self._remember_ends(log, Ends(*extra))
 
     def _peeked_row(self, log: LogFile, ends: Peek) -> SessionRow:
         header = ends.header
@@ -142,7 +156,7 @@ class ClaudeStore(LogStore):
         said: dict[str, str] = {}
         ends = [(log, self._ends[log.path][1]) for log in logs if log.path in self._ends]
         for _, end in ends:
-            said.update((leaf, text) for leaf, text in end.header.summaries.items() if leaf)
+            said.update((leaf, text) for leaf, text in end.summaries.items() if leaf)
         if not said:
             return {}
         return {log.path: said[uuid] for log, end in ends for uuid in end.last_uuids if uuid in said}
@@ -197,7 +211,7 @@ class ClaudeStore(LogStore):
 
     def _marked_parent(self, log: LogFile) -> SessionId | None:
         ends = self._ends.get(log.path)
-        said = ends[1].header.forked_from if ends is not None else None
+        said = ends[1].forked_from if ends is not None else None
         return SessionId(said) if said else None
 
     def _related(self, logs: Sequence[LogFile]) -> dict[str, Relation]:
@@ -207,7 +221,7 @@ class ClaudeStore(LogStore):
         begun_late: list[tuple[LogFile, str]] = []
         for log in sessions:
             try:
-                ends = self._peek(log)
+                ends = self._ends_of(log)
             except (OSError, *MALFORMED):
                 continue  # it is listed with a problem; what it copied is not known
             roots[log.path] = list(ends.roots)

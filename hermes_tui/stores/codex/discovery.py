@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +18,7 @@ ARCHIVED: Final = "archived_sessions"
 NAMES: Final = "session_index.jsonl"
 LOCKS: Final = "thread-writer-locks"
 STATE_NAME: Final = re.compile(r"^state_(\d+)\.sqlite$")
+_NAME_OF: Final = attrgetter("name")
 MOST_LOOKED_AT: Final = 2_000
 """Files and folders looked at before a folder counts as no Codex home."""
 DEEPEST: Final = 32
@@ -50,8 +52,8 @@ def recognise(path: Path) -> bool:
 
 
 def _holds_rollouts(folder: Path) -> bool:
-    for count, path in enumerate(_Walk().files(str(folder))):
-        if looks_like_rollout(path.rpartition("/")[2]):
+    for count, entry in enumerate(_Walk().files(str(folder))):
+        if looks_like_rollout(entry.name):
             return True
         if count > MOST_LOOKED_AT:
             break
@@ -79,39 +81,45 @@ def walk(home: str) -> Found:
     """
     found = Found()
     if Path(home).is_file():
-        _add(found, home, archived=False, seen=set())
+        _add(found, home, home.rpartition("/")[2], None, archived=False, seen=set())
         return found
     names = {entry.name for entry in Path(home).iterdir()}
     walker = _Walk(found)
     seen: set[tuple[int, int]] = set()
     for folder in (SESSIONS, ARCHIVED):
         if folder in names:
-            for path in walker.files(f"{home}/{folder}"):
-                _add(found, path, archived=folder == ARCHIVED, seen=seen)
+            for entry in walker.files(f"{home}/{folder}"):
+                _add(found, entry.path, entry.name, entry, archived=folder == ARCHIVED, seen=seen)
     for name in sorted(names):
-        if looks_like_rollout(name):
-            _add(found, f"{home}/{name}", archived=False, seen=seen)
+        _add(found, f"{home}/{name}", name, None, archived=False, seen=seen)
     _drop_shadowed(found)
     found.logs.sort(key=lambda log: log.path)
     return found
 
 
-def _add(found: Found, path: str, *, archived: bool, seen: set[tuple[int, int]]) -> None:
-    name = path.rpartition("/")[2]
+def _add(
+    found: Found,
+    path: str,
+    name: str,
+    entry: os.DirEntry[str] | None,
+    *,
+    archived: bool,
+    seen: set[tuple[int, int]],
+) -> None:
     if not looks_like_rollout(name):
         return
     try:
-        stat = os.stat(path)  # noqa: PTH116  a Path for each of thousands of files costs more than the stat
+        # A Path for each of thousands of files costs more than the stat.
+        stat = os.stat(path) if entry is None else entry.stat()  # noqa: PTH116
     except OSError as error:
         found.unreadable[path] = error.strerror or str(error)
         return
-    if (stat.st_dev, stat.st_ino) in seen:
+    key = (stat.st_dev, stat.st_ino)
+    if key in seen:
         found.again.append(path)
         return
-    seen.add((stat.st_dev, stat.st_ino))
-    found.logs.append(
-        LogFile(path, read_name(name).thread_id, stat.st_size, stat.st_mtime_ns, stat.st_dev, stat.st_ino, archived)
-    )
+    seen.add(key)
+    found.logs.append(LogFile(path, read_name(name).thread_id, stat.st_size, stat.st_mtime_ns, *key, archived))
 
 
 def _drop_shadowed(found: Found) -> None:
@@ -129,8 +137,8 @@ class _Walk:
         self._found = found
         self._folders: set[tuple[int, int]] = set()
 
-    def files(self, folder: str, depth: int = 0) -> Iterator[str]:
-        """The path of every file below a folder, by name."""
+    def files(self, folder: str, depth: int = 0) -> Iterator[os.DirEntry[str]]:
+        """Every file below a folder, by name."""
         try:
             stat = os.stat(folder)  # noqa: PTH116
             key = (stat.st_dev, stat.st_ino)
@@ -138,7 +146,7 @@ class _Walk:
                 return
             self._folders.add(key)
             with os.scandir(folder) as entries:
-                listed = sorted(entries, key=lambda entry: entry.name)
+                listed = sorted(entries, key=_NAME_OF)
         except OSError as error:
             if self._found is not None:
                 self._found.unreadable[folder] = error.strerror or str(error)
@@ -147,7 +155,7 @@ class _Walk:
             if self._is_folder(entry):
                 yield from self.files(entry.path, depth + 1)
             else:
-                yield entry.path
+                yield entry
 
     @staticmethod
     def _is_folder(entry: os.DirEntry[str]) -> bool:

@@ -13,6 +13,10 @@ from hermes_tui.text import RawText
 
 UUID: Final = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
 _NAME: Final = re.compile(rf"^rollout-(?P<stamp>.*?)-?(?P<thread>{UUID})(?:_(?P<segment>{UUID}))?\.jsonl?(?:\.zst)?$")
+_USUAL_NAME: Final = re.compile(
+    rf"rollout-[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}T[0-9]{{2}}-[0-9]{{2}}-[0-9]{{2}}-({UUID})\.jsonl$"
+)
+"""Most names, without going back and forth in them."""
 _STAMP: Final = re.compile(r"^(\d{4})-(\d\d)-(\d\d)T(\d\d)-(\d\d)-(\d\d)$")
 EARLIEST: Final = 946_684_800.0
 """2000-01-01: a time before it, or after :data:`LATEST`, is absurd and counts as unknown."""
@@ -41,6 +45,9 @@ class FileName(NamedTuple):
 
 def read_name(name: str) -> FileName:
     """Read a file name; a name that is no rollout's stands for itself, without its endings."""
+    usual = _USUAL_NAME.match(name)
+    if usual is not None:
+        return FileName(SessionId(usual[1].lower()), None)
     found = _NAME.match(name)
     if found is None:
         bare = name.removesuffix(".zst").removesuffix(".jsonl").removesuffix(".json")

@@ -16,6 +16,7 @@ from hermes_tui.model import (
     LineageNode,
     PowerCut,
     Recovery,
+    Request,
     ResumeCommand,
     SessionId,
     SessionRow,
@@ -268,12 +269,14 @@ class CodexStore(LogStore):
 
     def own_requests(self, summaries: Iterable[tuple[LogFile, LogSummary]]) -> Iterator[tuple[LogFile, LogSummary]]:
         """Each response once in a thread, whatever its files repeat (facts/codex.md section 5)."""
-        seen: dict[SessionId, set[str]] = {}
+        earlier: dict[SessionId, list[Sequence[Request]]] = {}
         for log, summary in summaries:
-            known = seen.setdefault(summary.row.id, set())
-            fresh = tuple(r for r in summary.requests if r.request_id is None or r.request_id not in known)
-            known.update(r.request_id for r in summary.requests if r.request_id is not None)
-            yield log, summary if len(fresh) == len(summary.requests) else replace(summary, requests=fresh)
+            # Most threads are one log, whose requests need not be looked into.
+            before = earlier.setdefault(summary.row.id, [])
+            known = {request.request_id for requests in before for request in requests} - {None}
+            before.append(summary.requests)
+            fresh = [r for r in summary.requests if r.request_id not in known] if known else summary.requests
+            yield log, summary if len(fresh) == len(summary.requests) else replace(summary, requests=tuple(fresh))
 
     def complete(self, peeked: SessionRow, folded: SessionRow) -> SessionRow:
         """The log wins, but names stand in the mirror alone, and a thread of several files begins with the first."""

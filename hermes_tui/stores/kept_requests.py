@@ -1,0 +1,85 @@
+"""Requests that an index kept: what they sum up to is at hand, they themselves are decoded when somebody asks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, NamedTuple, overload
+
+from hermes_tui.model import Request, Spend
+from hermes_tui.stores.conversation import SpendLedger, spend_of_request
+from hermes_tui.text import RawText
+
+SLOT_SECONDS: Final = 900
+"""Every zone's days begin at a quarter of an hour, so that sums by slot can be added up to local days."""
+
+
+class Slot(NamedTuple):
+    """What the requests of a quarter of an hour sum up to, where all else that people group by is the same."""
+
+    begin: int | None
+    """Unix seconds; ``None`` for requests without a time."""
+    source: RawText | None
+    cwd: RawText | None
+    session_key: RawText | None
+    spend: Spend
+
+    def inside(self, since: float | None, until: float | None) -> bool | None:
+        """Whether all of it lies between two times, ``False``: none of it; ``None``: some may, or it has no time."""
+        if since is None and until is None:
+            return True
+        if self.begin is None:
+            return None
+        first, last = self.begin, self.begin + SLOT_SECONDS
+        if (since is not None and last <= since) or (until is not None and first > until):
+            return False
+        return True if (since is None or first >= since) and (until is None or last <= until) else None
+
+
+def slots_of(requests: Iterable[Request]) -> tuple[Slot, ...]:
+    """Requests summed by slot, in the order they first come."""
+    ledgers: dict[tuple[object, ...], SpendLedger] = {}
+    places: list[tuple[int | None, RawText | None, RawText | None, RawText | None]] = []
+    for request in requests:
+        at, spend = request.at, spend_of_request(request)
+        begin = None if at is None or not math.isfinite(at) else int(at // SLOT_SECONDS) * SLOT_SECONDS
+        place = (begin, request.source, request.cwd, request.session_key)
+        # One ledger for what is priced alike, so that sums keep the order in which they first came.
+        key = (*place, spend.model, spend.provider, spend.task, spend.band, spend.cost_status)
+        ledger = ledgers.get(key)
+        if ledger is None:
+            ledger = ledgers[key] = SpendLedger()
+            places.append(place)
+        ledger.add(spend)
+    return tuple(
+        Slot(*place, spend) for place, ledger in zip(places, ledgers.values(), strict=True) for spend in ledger.spends()
+    )
+
+
+class KeptRequests(Sequence[Request]):
+    """A sequence that decodes itself anew each time it is looked into, for most are never looked into."""
+
+    __slots__ = ("_count", "_load", "slots")
+
+    def __init__(self, count: int, slots: tuple[Slot, ...], load: Callable[[], tuple[Request, ...]]) -> None:
+        self._count = count
+        self._load = load
+        self.slots = slots
+        """The same requests summed."""
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, place: int) -> Request: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Request, ...]: ...
+    def __getitem__(self, place: int | slice) -> Request | tuple[Request, ...]:
+        return self._load()[place]
+
+    def __iter__(self) -> Iterator[Request]:
+        return iter(self._load())
+
+    def none_since(self, since: float) -> bool:
+        """Whether all of them are older, as far as they have a time."""
+        return all(slot.inside(since, None) is False for slot in self.slots if slot.begin is not None)

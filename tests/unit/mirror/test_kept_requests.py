@@ -1,0 +1,113 @@
+"""Sums that the index keeps give the same totals as the requests they were made of, whatever is asked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, timedelta, timezone, tzinfo
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hermes_tui.mirror.codec import dump_card, dump_requests, load_summary
+from hermes_tui.model import CacheEvent, CostGrouping, Request, SessionId, SessionRow, StoreRef, Usage, UsageReport
+from hermes_tui.stores.kept_requests import KeptRequests
+from hermes_tui.stores.log_source import LogSummary
+from hermes_tui.stores.log_usage import UsageLedger
+from hermes_tui.stores.logs import with_requests
+from hermes_tui.text import RawText
+
+REF = StoreRef("codex", "/home/ana/.codex", "codex")
+ID = SessionId("s1")
+ROW = SessionRow(
+    store=REF, id=ID, root_id=ID, tip_id=ID, started_at=1_800_000_000.0, cwd=RawText("/a"), message_count=1
+)
+GROUPINGS: tuple[CostGrouping, ...] = (
+    "model",
+    "task",
+    "day",
+    "source",
+    "cwd",
+    "channel",
+    "provider",
+    "session",
+    "store",
+)
+ZONES: tuple[tzinfo, ...] = (UTC, ZoneInfo("Asia/Kathmandu"), ZoneInfo("Europe/Berlin"), timezone(timedelta(minutes=7)))
+
+words = st.sampled_from([None, RawText("a"), RawText("b")])
+counts = st.integers(0, 400_000)
+times = st.none() | st.integers(1_790_000_000, 1_790_200_000).map(float)
+requests = st.builds(
+    Request,
+    session_id=st.just(ID),
+    chain=st.sampled_from(["s1", "s1/x"]),
+    request_id=st.none() | st.text(max_size=4),
+    message_id=st.none() | st.text(max_size=4),
+    at=times,
+    model=words,
+    provider=words,
+    usage=st.builds(Usage, counts, counts, counts, counts, counts),
+    write_1h=counts,
+    reports_writes=st.booleans(),
+    task=st.sampled_from(["", "title"]),
+    events=st.lists(st.builds(CacheEvent, st.just("rewind"), st.text(max_size=5).map(RawText)), max_size=2).map(tuple),
+    source=words,
+    cwd=words,
+    session_key=words,
+)
+
+
+def report(
+    requests: object, grouping: CostGrouping, since: float | None, until: float | None, zone: tzinfo
+) -> UsageReport:
+    ledger = UsageLedger(grouping, since, until, zone)
+    ledger.add(ROW, requests)  # type: ignore[arg-type]
+    return ledger.report()
+
+
+def as_set(found: UsageReport) -> tuple[object, ...]:
+    sums = {(part.key, replace(part.spend)) for part in found.sums}
+    assert len(sums) == len(found.sums)
+    return sums, found.sessions, found.distinct
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(requests, max_size=12).map(tuple),
+    st.sampled_from(GROUPINGS),
+    times,
+    times,
+    st.sampled_from(ZONES),
+)
+def test_sums_are_those_of_the_requests(
+    made: tuple[Request, ...], grouping: CostGrouping, since: float | None, until: float | None, zone: tzinfo
+) -> None:
+    summary = LogSummary(ROW, made, (), (), made[:2])
+    kept = load_summary(dump_card(summary), dump_requests(summary), REF)
+    assert tuple(kept.requests) == made
+    assert kept.apart == made[:2]
+    assert as_set(report(kept.requests, grouping, since, until, zone)) == as_set(
+        report(made, grouping, since, until, zone)
+    )
+    assert with_requests(kept) == with_requests(summary)
+
+
+@given(st.lists(requests, min_size=1, max_size=8).map(tuple), times.filter(lambda at: at is not None))
+def test_logs_that_are_passed_over_hold_nothing_newer(made: tuple[Request, ...], since: float) -> None:
+    summary = LogSummary(ROW, made, (), ())
+    kept = load_summary(dump_card(summary), dump_requests(summary), REF).requests
+    assert isinstance(kept, KeptRequests)
+    if kept.none_since(since):
+        assert not [request for request in made if request.at is not None and request.at >= since]
+
+
+def test_slices_and_lengths_are_those_of_a_tuple() -> None:
+    one = Request(ID, "s1", "r", "m", 1_790_000_000.0, None, None, Usage(1, 2, 3, 4, 1))
+    made = (one, replace(one, at=1_790_000_001.0), replace(one, at=None))
+    summary = LogSummary(ROW, made, (), ())
+    kept = load_summary(dump_card(summary), dump_requests(summary), REF).requests
+    assert (len(kept), kept[0], kept[-2:], list(kept)) == (3, one, made[-2:], list(made))
+    with pytest.raises(IndexError):
+        kept[3]
