@@ -31,7 +31,7 @@ def read_usage(
 ) -> UsageReport:
     """Sums by key and by what is priced alike."""
     day = _day_expression(connection, schema, zone) if grouping == "day" else "NULL"
-    spent = _spent(schema, grouping == "day" and schema.has("session_daily_usage", "session_id", "day"))
+    spent = _spent(schema, grouping, grouping == "day" and schema.has("session_daily_usage", "session_id", "day"))
     key = {
         "model": "nullif(model, '')",
         "task": "task",
@@ -42,11 +42,13 @@ def read_usage(
         "channel": "nullif(channel, '')",
         "day": f"coalesce(day, {day})",
     }.get(grouping, "NULL")
-    where = "(?1 IS NULL OR at >= ?1) AND (?2 IS NULL OR at < ?2)"
+    where = "(?1 IS NULL OR at >= ?1) AND (?2 IS NULL OR at <= ?2)"
     tokens = ", ".join(f"sum({name})" for name in TOKENS)
     groups = "1, 2, 3, 4, 5, estimated > 0, estimated IS NULL, actual > 0, actual IS NULL"
     # One statement over usage that is put together once; the last two parts count distinct sessions.
-    sql = f"""WITH used AS MATERIALIZED (SELECT {key} AS key, * FROM ({spent}) WHERE {where})
+    sql = f"""WITH used AS MATERIALIZED (
+            SELECT {key} AS key, session_id, model, provider, task, calls, {", ".join(TOKENS)}, estimated, actual,
+                status, at FROM ({spent}) WHERE {where})
         SELECT key, nullif(model, ''), nullif(provider, ''), task, status, sum(calls), {tokens}, sum(estimated),
             sum(actual), max(at), 0 FROM used GROUP BY {groups}
         UNION ALL SELECT key, {_NOTHING}, sum(first), 1 FROM (SELECT key, 1 AS first FROM used GROUP BY key, session_id)
@@ -104,9 +106,9 @@ def _money(expression: str) -> str:
     return f"CASE WHEN typeof({expression}) IN ('integer', 'real') AND {expression} >= 0 THEN {expression} END"
 
 
-def _spent(schema: Schema, daily: bool) -> str:
+def _spent(schema: Schema, grouping: CostGrouping, daily: bool) -> str:
     """Every piece of usage once: usage rows; the sessions row where those of the main loop fall below it."""
-    own = _own_columns(schema)
+    own = _own_columns(schema, grouping)
     total = " + ".join(counter(schema.column("sessions", name, "s")) for name in _TOTAL)
     calls = counter(schema.column("sessions", "api_call_count", "s"))
     cost = _money(schema.column("sessions", "estimated_cost_usd", "s"))
@@ -124,22 +126,27 @@ def _spent(schema: Schema, daily: bool) -> str:
     )
     stands_in = f"SELECT place FROM ({totals}) WHERE own > main OR known IS NULL"
     instead = f"({total} > 0 OR {calls} > 0 OR {cost} > 0)"
-    days = _daily(schema) if daily else ""
+    days = _daily(schema, grouping) if daily else ""
     skip = " AND s.id NOT IN (SELECT session_id FROM session_daily_usage WHERE session_id IS NOT NULL)" if daily else ""
     return (
         f"WITH stand_in(place) AS MATERIALIZED ({stands_in})"
-        f" SELECT {_used_columns(schema)} FROM session_model_usage u JOIN sessions s ON s.id = u.session_id"
+        f" SELECT {_used_columns(schema, grouping)} FROM session_model_usage u JOIN sessions s ON s.id = u.session_id"
         f" WHERE NOT ({task} = '' AND s.rowid IN (SELECT place FROM stand_in)){skip}"
         f" UNION ALL SELECT {own} FROM stand_in JOIN sessions s ON s.rowid = stand_in.place WHERE {instead}{skip}{days}"
     )
 
 
-def _facts(schema: Schema) -> str:
-    source, cwd, key = (schema.column("sessions", name, "s") for name in ("source", "cwd", "session_key"))
-    return f"{source} AS source, {cwd} AS cwd, {key} AS channel"
+def _facts(schema: Schema, grouping: CostGrouping) -> str:
+    """What the key is made of; the others are left out, for they lie behind long prompts in the sessions rows."""
+    columns = {"source": "source", "cwd": "cwd", "channel": "session_key"}
+    cells = (
+        (schema.column("sessions", column, "s") if name == grouping else "NULL", name)
+        for name, column in columns.items()
+    )
+    return ", ".join(f"{cell} AS {name}" for cell, name in cells)
 
 
-def _own_columns(schema: Schema) -> str:
+def _own_columns(schema: Schema, grouping: CostGrouping) -> str:
     """The sessions row as a piece of usage."""
     at = _sane(schema.column("sessions", "started_at", "s"))
     tokens = ", ".join(f"{counter(schema.column('sessions', name, 's'))} AS {name}" for name in TOKENS)
@@ -147,11 +154,11 @@ def _own_columns(schema: Schema) -> str:
     calls = counter(schema.column("sessions", "api_call_count", "s"))
     return (
         f"s.id AS session_id, {model} AS model, {provider} AS provider, '' AS task, {calls} AS calls, {tokens},"
-        f" {_costs(schema, 'sessions', 's')}, {at} AS at, NULL AS day, {_facts(schema)}"
+        f" {_costs(schema, 'sessions', 's')}, {at} AS at, NULL AS day, {_facts(schema, grouping)}"
     )
 
 
-def _used_columns(schema: Schema) -> str:
+def _used_columns(schema: Schema, grouping: CostGrouping) -> str:
     """A usage row as a piece of usage."""
     table = "session_model_usage"
     seen, started = _sane(schema.column(table, "last_seen", "u")), _sane(schema.column("sessions", "started_at", "s"))
@@ -161,11 +168,11 @@ def _used_columns(schema: Schema) -> str:
     calls = counter(schema.column(table, "api_call_count", "u"))
     return (
         f"s.id AS session_id, {model} AS model, {provider} AS provider, {task} AS task, {calls} AS calls, {tokens},"
-        f" {_costs(schema, table, 'u')}, coalesce({seen}, {started}) AS at, NULL AS day, {_facts(schema)}"
+        f" {_costs(schema, table, 'u')}, coalesce({seen}, {started}) AS at, NULL AS day, {_facts(schema, grouping)}"
     )
 
 
-def _daily(schema: Schema) -> str:
+def _daily(schema: Schema, grouping: CostGrouping) -> str:
     """Rows of ``session_daily_usage``, which have the local day but no model: that of the session."""
     table = "session_daily_usage"
     tokens = ", ".join(f"{counter(schema.column(table, name, 'd'))} AS {name}" for name in TOKENS)
@@ -175,12 +182,12 @@ def _daily(schema: Schema) -> str:
     at = f"coalesce(CAST(strftime('%s', d.day || ' 12:00') AS REAL), {started})"
     return (
         f" UNION ALL SELECT s.id, {model}, {provider}, '', {calls}, {tokens}, {_costs(schema, table, 'd')}, {at},"
-        f" substr(d.day, 1, 10), {_facts(schema)} FROM {table} d JOIN sessions s ON s.id = d.session_id"
-        f" UNION ALL {_beyond_daily(schema)}"
+        f" substr(d.day, 1, 10), {_facts(schema, grouping)} FROM {table} d JOIN sessions s ON s.id = d.session_id"
+        f" UNION ALL {_beyond_daily(schema, grouping)}"
     )
 
 
-def _beyond_daily(schema: Schema) -> str:
+def _beyond_daily(schema: Schema, grouping: CostGrouping) -> str:
     """What a session used beyond its daily rows, so that every grouping has the same total; on its last day."""
     table = "session_daily_usage"
     names = ("calls", *TOKENS)
@@ -195,7 +202,7 @@ def _beyond_daily(schema: Schema) -> str:
     guess = "nullif(max(sum(w.estimated) - ifnull(daily.estimated, 0), 0), 0)"
     return (
         f"SELECT w.session_id, w.model, w.provider, '', {calls}, {', '.join(tokens)}, {guess}, NULL, w.status,"
-        f" max(w.at), NULL, w.source, w.cwd, w.channel FROM ({_spent(schema, False)}) w JOIN ({daily}) daily"
+        f" max(w.at), NULL, w.source, w.cwd, w.channel FROM ({_spent(schema, grouping, False)}) w JOIN ({daily}) daily"
         " ON daily.id = w.session_id GROUP BY w.session_id HAVING sum(w.calls) > daily.calls"
         f" OR {' OR '.join(f'sum(w.{name}) > daily.{name}' for name in _TOTAL)}"
     )
@@ -210,10 +217,16 @@ def _costs(schema: Schema, table: str, alias: str) -> str:
 
 def _day_expression(connection: ReadConnection, schema: Schema, zone: tzinfo) -> str:
     """Days since 1970 in a time zone, as an expression over ``at``; its changes of offset are spelled out."""
-    row = connection.one(f"SELECT min(at), max(at) FROM ({_spent(schema, False)})")
-    if row is None or row[0] is None:
+    # From the earliest to the latest of all times, whether or not a piece of usage has it: an index knows most of them.
+    times: list[float] = []
+    for table, column in (("sessions", "started_at"), ("session_model_usage", "last_seen")):
+        if schema.has(table, column):
+            sane = f"FROM {table} WHERE {column} >= {EARLIEST:.0f} AND {column} < {LATEST:.0f}"
+            row = connection.one(f"SELECT (SELECT min({column}) {sane}), (SELECT max({column}) {sane})")
+            times += [at for at in row or () if at is not None]
+    if not times:
         return "NULL"
-    offsets = list(_offsets(row[0], row[1], zone))
+    offsets = list(_offsets(min(times), max(times), zone))
     cases = "".join(f" WHEN at < {until:.0f} THEN {seconds}" for until, seconds in offsets[:-1])
     shift = f"CASE{cases} ELSE {offsets[-1][1]} END" if cases else str(offsets[-1][1])
     return f"CAST(floor((at + ({shift})) / {DAY_S}.0) AS INTEGER)"
