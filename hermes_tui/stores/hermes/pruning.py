@@ -12,7 +12,7 @@ from typing import Final
 from hermes_tui.model import ListQuery, SessionId
 from hermes_tui.storage.reading import ReadConnection
 from hermes_tui.stores.changing import Going, Kept, PruneRule
-from hermes_tui.stores.conversation import below
+from hermes_tui.stores.conversation import below, within
 from hermes_tui.stores.hermes.guards import Held
 from hermes_tui.stores.hermes.links import Link, Links
 from hermes_tui.stores.hermes.removal import SideFiles, orphaned, read_sizes, read_titles
@@ -124,8 +124,7 @@ def _matching(connection: ReadConnection, schema: Schema, links: Links, held: He
             and (query.model is None or model == query.model)
             and (query.cwd is None or below(cwd if isinstance(cwd, str) else None, query.cwd))
             and (query.channel is None or any(p.session_key == query.channel for p in links.conversation(link)))
-            and (query.since is None or (last is not None and last >= query.since))
-            and (query.until is None or (last is not None and last <= query.until))
+            and within(last, query.since, query.until)
         )
 
     return [link for link in links.by_id.values() if matches(link)]

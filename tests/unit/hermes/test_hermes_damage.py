@@ -184,6 +184,16 @@ def test_the_oldest_columns_are_enough(tmp_path: Path) -> None:
     assert [one.count for one in store.findings() if one.severity != "info"] == []
 
 
+def test_both_ends_of_a_time_are_part_of_it(tmp_path: Path) -> None:
+    """As in the stores that are logs: the list tests the last activity, the cost when usage was last added to."""
+    store = old_schema(tmp_path / "old")
+    moment = 1772000102.0
+    for query in (ListQuery(since=moment), ListQuery(until=moment), ListQuery(since=moment, until=moment)):
+        assert [entry.id for entry in store.listing(query).entries] == ["b"]
+    assert store.listing(ListQuery(until=moment - 1)).total == 0
+    assert sum(one.spend.usage.input for one in store.usage("store", 1772000101.0, 1772000101.0, UTC).sums) == 20
+
+
 def test_a_schema_from_the_future_is_read(tmp_path: Path) -> None:
     store = changed(
         tmp_path, "UPDATE schema_version SET version = 99", "ALTER TABLE messages ADD COLUMN mood TEXT DEFAULT 'fine'"
