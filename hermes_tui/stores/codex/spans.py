@@ -131,14 +131,21 @@ class ThreadFiles:
         return [*before, own]
 
     def _source(self, meta: Meta, base: HistoryBase, seen: frozenset[str]) -> tuple[str, int] | None:
-        """The file a history base means, and where it was cut; the newest one that fits."""
+        """The file a history base means, and where it was cut.
+
+        A thread that was reverted has several files with the same ordinals: the byte offset tells them apart, then
+        which of them was there when this file was made, then the newest.
+        """
+        made = meta.at or 0.0
         logs = [log for log in self._logs_of(base.thread_id) if log.path not in seen]
         if base.thread_id == meta.id:
-            logs = [log for log in logs if self._made(log)[0] <= (meta.at or 0.0)]
-        for log in sorted(logs, key=self._made, reverse=True):
-            end = cut_of(log.path, base)
-            if end is not None:
-                return log.path, end
+            logs = [log for log in logs if self._made(log)[0] <= made]
+        logs.sort(key=lambda log: (self._made(log)[0] <= made, self._made(log)), reverse=True)
+        for cut_of in (_exact_cut, _ordinal_cut):
+            for log in logs:
+                end = cut_of(log.path, base)
+                if end is not None:
+                    return log.path, end
         return None
 
 
@@ -146,14 +153,19 @@ def _line_at(path: str, offset: int) -> int:
     return count_lines(path, offset) + 1
 
 
-def cut_of(path: str, base: HistoryBase) -> int | None:
-    """Where a history base cuts this file; ``None`` when the file does not reach that point (facts/codex.md section 4).
-
-    Its byte offset counts when a line ends there and the ordinals agree, else the place of its ordinal.
-    """
+def _exact_cut(path: str, base: HistoryBase) -> int | None:
+    """The byte offset of a history base, where a line of this file ends there and the ordinals agree (section 4)."""
     try:
-        if base.end_offset is not None and _agrees(path, base.end_offset, base.end_ordinal):
-            return base.end_offset
+        exact = base.end_offset is not None and _agrees(path, base.end_offset, base.end_ordinal)
+    except OSError:
+        # The caller says that no file fits.
+        return None
+    return base.end_offset if exact else None
+
+
+def _ordinal_cut(path: str, base: HistoryBase) -> int | None:
+    """The place of a history base's ordinal in this file; ``None`` when the file does not reach it."""
+    try:
         return None if base.end_ordinal is None else _offset_of(path, base.end_ordinal)
     except OSError:
         # The caller says that no file fits.

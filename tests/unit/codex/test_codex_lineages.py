@@ -106,6 +106,32 @@ def test_a_revert_back_into_the_first_segment_leaves_the_second_as_rewound(tmp_p
     assert rewound == ["ask two", "say two", "ask three", "say three"]
 
 
+def test_a_fork_made_before_a_revert_keeps_the_turns_it_was_made_from(tmp_path: Path) -> None:
+    """The segment after the revert reaches the same ordinal with other turns: the byte offset decides."""
+    first = talk(tmp_path, random.Random(8))
+    first.turn("ask one")
+    first.answer("say one")
+    early = first.cut()
+    first.turn("ask two")
+    first.answer("say two")
+    late = first.cut()
+    first.save()
+    fork = after(first, late, revert=False)
+    fork.turn("ask forked")
+    fork.answer("say forked")
+    fork.save()
+    second = after(first, early, revert=True)
+    second.clock.at += 1000
+    for name in ("four, at more length", "five"):
+        second.turn(f"ask {name}")
+        second.answer(f"say {name}")
+    second.save()
+    store = open_home(tmp_path)
+    whole = ["ask one", "say one", "ask two", "say two", "ask forked", "say forked"]
+    assert [text for text, _ in told(store, fork.thread_id)] == whole
+    assert recovered(store, fork.thread_id) == whole
+
+
 def test_a_fork_of_a_fork_of_a_reverted_thread(tmp_path: Path) -> None:
     root = talk(tmp_path, random.Random(3))
     root.turn("ask one")
