@@ -26,7 +26,7 @@ from hermes_tui.model import (
     StoreRef,
     Usage,
 )
-from hermes_tui.stores.kept_requests import KeptRequests, Slot, slots_of
+from hermes_tui.stores.kept_requests import KeptRequests, Slot, slots_of, totals_of
 from hermes_tui.stores.log_source import LogSummary
 
 _NESTED: Final = (Usage, Spend, Cost, StoreRef, CacheEvent, Compaction, Problem, Request, SessionRow)
@@ -39,7 +39,7 @@ _REQUEST_GETTERS: Final = tuple(map(attrgetter, _PLAIN_FIELDS))
 _USAGE_GETTERS: Final = tuple(map(attrgetter, _NAMES[Usage]))
 _SPEND: Final = {name: place for place, name in enumerate(_NAMES[Spend])}
 
-_LAYOUT: Final = "requests in columns, states of growing logs only, peeks with extras, sums by slot"
+_LAYOUT: Final = "requests in columns, states of growing logs only, peeks with extras, sums by slot and over all time"
 """Changed with whatever else changes what the bytes mean."""
 SHAPE: Final = hashlib.sha256(repr([_LAYOUT, *((cls.__name__, _NAMES[cls]) for cls in _NESTED)]).encode()).hexdigest()[
     :16
@@ -74,9 +74,10 @@ def load_json(data: bytes) -> Any:
 
 def dump_card(summary: LogSummary) -> bytes:
     """What a list needs of a log: its row, compactions and problems."""
-    slots = [_plain(tuple(slot)) for slot in slots_of(summary.requests)]
+    slots = slots_of(summary.requests)
     counts = [len(summary.requests), len(summary.apart)]
-    return dump_json([_plain(summary.row), _plain(summary.compactions), _plain(summary.problems), counts, slots])
+    sums = [[_plain(tuple(slot)) for slot in some] for some in (totals_of(slots), slots)]
+    return dump_json([_plain(summary.row), _plain(summary.compactions), _plain(summary.problems), counts, *sums])
 
 
 def dump_peek(row: SessionRow, extra: object) -> bytes:
@@ -137,15 +138,21 @@ def _requests(columns: list[Any]) -> tuple[Request, ...]:
 
 def load_summary(card: bytes, requests: bytes, store: StoreRef) -> LogSummary:
     """What :func:`dump_card` and :func:`dump_requests` wrote; requests are decoded when they are looked into."""
-    row, compactions, problems, (count, apart), slots = cast("Sequence[Any]", load_json(card))
-    found = tuple(Slot(begin, source, cwd, key, _spend(spend)) for begin, source, cwd, key, spend in slots)
+    row, compactions, problems, (count, apart), totals, _ = cast("Sequence[Any]", load_json(card))
+    row[_ROW["origin"]] = "mirror"
     return LogSummary(
         load_row(row, store),
-        KeptRequests(count, found, lambda: _load_requests(requests, 0)) if count else (),
+        KeptRequests(count, _slots(totals), lambda: _slots(load_json(card)[-1]), lambda: _load_requests(requests, 0))
+        if count
+        else (),
         tuple(Compaction(*item) for item in compactions),
         tuple(Problem(*item) for item in problems),
         _load_requests(requests, 1) if apart else (),
     )
+
+
+def _slots(values: list[list[Any]]) -> tuple[Slot, ...]:
+    return tuple(Slot(begin, source, cwd, key, _spend(spend)) for begin, source, cwd, key, spend in values)
 
 
 def _load_requests(data: bytes, which: int) -> tuple[Request, ...]:

@@ -38,12 +38,8 @@ class MirrorSource:
     def summaries(self, logs: Iterable[LogFile], pulse: Pulse = no_pulse) -> Iterator[tuple[LogFile, LogSummary]]:
         """One summary a log, in the same order; see :class:`ScanSource`."""
         asked = list(logs)
-        current = self._prime([log for log in asked if not self._scan.remembers(log)])
-        for log, summary in self._scan.summaries(asked, pulse):
-            if log.path in current:
-                yield log, replace(summary, row=replace(summary.row, origin="mirror"))
-            else:
-                yield log, summary
+        self._prime([log for log in asked if not self._scan.remembers(log)])
+        yield from self._scan.summaries(asked, pulse)
 
     def peeks(self, logs: Sequence[LogFile]) -> Iterator[tuple[LogFile, SessionRow]]:
         """The rows of those logs that are as they were when they were projected."""
@@ -77,16 +73,14 @@ class MirrorSource:
         with self._lock:
             return dict(self._counted)
 
-    def _prime(self, missing: list[LogFile]) -> set[str]:
-        """Give the scan what the mirror has of these logs; the paths it need not read."""
+    def _prime(self, missing: list[LogFile]) -> None:
+        """Give the scan what the mirror has of these logs; their rows say so."""
         if not missing:
-            return set()
+            return
         wanted = {log.path: log for log in missing}
-        current: set[str] = set()
         for row in self._kept("path, device, inode, size, mtime_ns, card, requests, place", wanted):
             log = wanted.pop(row[0])
             if is_current(_known(row), log):
-                current.add(log.path)
                 self._scan.remember(log, Folded(self._summary(row), None))
             elif (row[1], row[2]) == (log.device, log.inode) and log.size > row[3]:
                 # It grew: only what is new must be read.
@@ -98,7 +92,6 @@ class MirrorSource:
                 self._count("changed")
         for _ in wanted:
             self._count("not-in-mirror")
-        return current
 
     def _summary(self, row: tuple[Any, ...]) -> LogSummary:
         return load_summary(row[5], row[6], self._store.ref)

@@ -45,7 +45,7 @@ def slots_of(requests: Iterable[Request]) -> tuple[Slot, ...]:
         begin = None if at is None or not math.isfinite(at) else int(at // SLOT_SECONDS) * SLOT_SECONDS
         place = (begin, request.source, request.cwd, request.session_key)
         # One ledger for what is priced alike, so that sums keep the order in which they first came.
-        key = (*place, spend.model, spend.provider, spend.task, spend.band, spend.cost_status)
+        key = (*place, *alike(spend))
         ledger = ledgers.get(key)
         if ledger is None:
             ledger = ledgers[key] = SpendLedger()
@@ -56,16 +56,45 @@ def slots_of(requests: Iterable[Request]) -> tuple[Slot, ...]:
     )
 
 
+def totals_of(slots: Iterable[Slot]) -> tuple[Slot, ...]:
+    """The same summed over all time: slots without a begin."""
+    ledgers: dict[tuple[RawText | None, RawText | None, RawText | None], SpendLedger] = {}
+    order: dict[tuple[object, ...], tuple[RawText | None, RawText | None, RawText | None]] = {}
+    for slot in slots:
+        place, spend = (slot.source, slot.cwd, slot.session_key), slot.spend
+        ledgers.setdefault(place, SpendLedger()).add(spend)
+        order.setdefault((*place, *alike(spend)), place)
+    sums = {(*place, *alike(spend)): spend for place, ledger in ledgers.items() for spend in ledger.spends()}
+    return tuple(Slot(None, *place, sums[key]) for key, place in order.items())
+
+
+def alike(spend: Spend) -> tuple[object, ...]:
+    """What must be the same for two sums to be priced alike."""
+    return (spend.model, spend.provider, spend.task, spend.band, spend.cost_status)
+
+
 class KeptRequests(Sequence[Request]):
     """A sequence that decodes itself anew each time it is looked into, for most are never looked into."""
 
-    __slots__ = ("_count", "_load", "slots")
+    __slots__ = ("_count", "_load", "_slots", "totals")
 
-    def __init__(self, count: int, slots: tuple[Slot, ...], load: Callable[[], tuple[Request, ...]]) -> None:
+    def __init__(
+        self,
+        count: int,
+        totals: tuple[Slot, ...],
+        slots: Callable[[], tuple[Slot, ...]],
+        load: Callable[[], tuple[Request, ...]],
+    ) -> None:
         self._count = count
         self._load = load
-        self.slots = slots
-        """The same requests summed."""
+        self._slots = slots
+        self.totals = totals
+        """The same requests summed over all time."""
+
+    @property
+    def slots(self) -> tuple[Slot, ...]:
+        """The same requests summed by a quarter of an hour."""
+        return self._slots()
 
     def __len__(self) -> int:
         return self._count
@@ -82,4 +111,4 @@ class KeptRequests(Sequence[Request]):
 
     def none_since(self, since: float) -> bool:
         """Whether all of them are older, as far as they have a time."""
-        return all(slot.inside(since, None) is False for slot in self.slots if slot.begin is not None)
+        return all(total.spend.last_at is None or total.spend.last_at < since for total in self.totals)

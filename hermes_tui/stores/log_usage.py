@@ -26,8 +26,10 @@ class UsageLedger:
 
     def add(self, row: SessionRow, requests: Iterable[Request]) -> None:
         """Add the requests of one session; the row says what a request leaves open."""
-        if isinstance(requests, KeptRequests) and self._add_slots(row, requests.slots):
-            return
+        if isinstance(requests, KeptRequests):
+            over_all_time = self._grouping != "day" and self._since is None and self._until is None
+            if self._add_slots(row, requests.totals if over_all_time else requests.slots):
+                return
         for request in requests:
             at = row.started_at if request.at is None else request.at
             if within(at, self._since, self._until):

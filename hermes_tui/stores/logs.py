@@ -99,6 +99,8 @@ RECENT_SECONDS: Final = 1.0
 """A page of hits opens many transcripts: the folders are walked once for all of them."""
 MOST_CANDIDATES: Final = 20
 """Ids given for a prefix (stores/protocol.py, resolve)."""
+ASKS_NO_ROW: Final = frozenset({"model", "task", "session", "store"})
+"""Groupings for which the requests say everything."""
 NEEDS_WHOLE_READ: Final = frozenset({"tokens", "cost", "messages"})
 """Orders a peek cannot answer."""
 
@@ -470,7 +472,9 @@ class LogStore(ABC):
         ledger = UsageLedger(grouping, since, until, zone)
         apart = UsageLedger(grouping, since, until, zone)
         for log, summary in self.summaries(index.logs):
-            row = self.complete(index.rows[index.session_of[log.path]], summary.row)
+            row = index.rows[index.session_of[log.path]]
+            if grouping not in ASKS_NO_ROW or since is not None or until is not None:
+                row = self.complete(row, summary.row)
             ledger.add(row, summary.requests)
             apart.add(row, summary.apart)
         return replace(ledger.report(), apart=apart.report().sums)
@@ -540,7 +544,7 @@ def with_requests(summary: LogSummary) -> SessionRow:
         return summary.row
     requests = summary.requests
     if isinstance(requests, KeptRequests):
-        spend = merged_spend(slot.spend for slot in requests.slots)
+        spend = merged_spend(total.spend for total in requests.totals)
     else:
         spend = spend_of_requests(requests)
     return replace(summary.row, usage=usage_of(spend), spend=spend, request_count=len(summary.requests))
