@@ -117,9 +117,11 @@ def _between(before: Link | None, part: Link, prompts: dict[str, str]) -> tuple[
 
 def difference(one: str, other: str) -> str:
     """Where two texts begin to differ, with a piece of each."""
-    place = next(
-        (number for number, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
-    )
+    # Halving with whole slices: prompts have tens of thousands of characters and mostly differ late.
+    place, after = 0, min(len(one), len(other)) + 1
+    while after - place > 1:
+        middle = (place + after) // 2
+        place, after = (middle, after) if one[place:middle] == other[place:middle] else (place, middle)
     return f"differs at character {place:,}: {one[place : place + SHOWN]!r} / {other[place : place + SHOWN]!r}"
 
 
