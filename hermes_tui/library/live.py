@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -62,6 +63,9 @@ class Live:
             store.events = None
         if self.library.mirror is not None:
             self.library.mirror.interrupt()
+        # They only read, and a log in hand would hold up the exit for seconds.
+        for reader in multiprocessing.active_children():
+            reader.terminate()
         if self._thread is not None:
             self._thread.join(JOIN_SECONDS)
 
@@ -96,8 +100,13 @@ class Live:
         try:
             done = update_mirror(self.library, self.on_progress, self._stop)
         except (StorageError, OSError) as error:
-            if self.on_trouble is not None:
+            if self.on_trouble is not None and not self._stop.is_set():
                 self.on_trouble(f"the mirror cannot be written: {error}")
             use_mirror(self.library)
             return False
+        except Exception as error:
+            # The thread ends with it: the screen must not say that the mirror is on its way.
+            if self.on_trouble is not None:
+                self.on_trouble(f"the mirror is not filled, an unexpected fault: {type(error).__name__}: {error}")
+            raise
         return done.progress.phase != "waiting"

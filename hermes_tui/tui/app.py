@@ -16,7 +16,7 @@ from textual.screen import Screen
 from hermes_tui.library.commands import COMMANDS
 from hermes_tui.tui.commands import Commands, bindings_for
 from hermes_tui.tui.desk import Desk
-from hermes_tui.tui.encoding import keep_cells
+from hermes_tui.tui.encoding import keep_cells, lend_stderr
 from hermes_tui.tui.glyphs import ASCII
 from hermes_tui.tui.messages import LibraryOpened, MirrorMoved, ShowPlace, ShowTranscript, StoresChanged
 from hermes_tui.tui.places import places
@@ -117,6 +117,7 @@ class HermesTui(App[None]):
         """Listen for file events and keep the mirror up."""
         from hermes_tui.library.live import Live
 
+        lend_stderr()
         self._live = Live(
             library,
             on_progress=self._tell_progress,

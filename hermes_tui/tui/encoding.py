@@ -1,4 +1,4 @@
-"""Drawing on a terminal without UTF-8: what it cannot show is replaced cell by cell, so that columns stay in line."""
+"""The stream a screen is drawn on: what it cannot show is replaced cell by cell, and its file number is lent."""
 
 from __future__ import annotations
 
@@ -40,3 +40,16 @@ def keep_cells() -> None:
     if stream is not None and reconfigure is not None and "utf" not in (stream.encoding or "").lower():
         codecs.register_error(REPLACED, replace_by_cells)
         reconfigure(errors=REPLACED)
+
+
+def lend_stderr() -> None:
+    """Give the stream that Textual puts in the place of stderr the file number of the real one.
+
+    Its own is -1, and multiprocessing cannot start a process with that: the mirror would never be filled.
+    """
+    try:
+        number = sys.stderr.fileno()
+    except (OSError, ValueError):
+        return
+    if number < 0 and sys.__stderr__ is not None:
+        sys.stderr.fileno = sys.__stderr__.fileno  # type: ignore[method-assign]

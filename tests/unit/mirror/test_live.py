@@ -90,3 +90,20 @@ def test_an_unwritable_cache_is_told_and_harms_nothing(tmp_path: Path) -> None:
         assert [row.id for row in store.rows([store.logs()[0].session_id])] == ["a"]
     finally:
         live.stop()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_fault_nobody_expected_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise ValueError("bad value")
+
+    monkeypatch.setattr("hermes_tui.library.live.update_mirror", broken)
+    append(tmp_path / "logs", "a", {"text": "first", "at": 1.0})
+    told: list[str] = []
+    live = Live(library_of(line_store(tmp_path / "logs"), tmp_path), on_trouble=told.append)
+    live.start()
+    try:
+        until(lambda: bool(told))
+        assert "ValueError: bad value" in told[0]
+    finally:
+        live.stop()

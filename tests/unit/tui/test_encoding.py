@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import codecs
+import sys
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hermes_tui.tui.cells import fit, width_of
-from hermes_tui.tui.encoding import REPLACED, replace_by_cells
+from hermes_tui.tui.encoding import REPLACED, lend_stderr, replace_by_cells
 
 codecs.register_error(REPLACED, replace_by_cells)
 
@@ -31,3 +32,14 @@ def test_latin_terminals_keep_what_they_have() -> None:
 def test_bad_bytes_are_not_its_business() -> None:
     with pytest.raises(UnicodeDecodeError):
         b"\xff".decode("utf-8", REPLACED)
+
+
+def test_a_captured_stderr_gets_the_number_of_the_real_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Capture:
+        def fileno(self) -> int:
+            return -1
+
+    monkeypatch.setattr(sys, "stderr", Capture())
+    lend_stderr()
+    assert sys.__stderr__ is not None
+    assert sys.stderr.fileno() == sys.__stderr__.fileno() >= 0
