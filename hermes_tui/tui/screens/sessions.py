@@ -436,6 +436,11 @@ class SessionsScreen(ChangingList):
             self._mirror = f"mirror {progress.share * 100:.0f} % built, {todo:,} logs to go"
         else:
             self._mirror = ""
+        if progress is not None and progress.phase == "done" and self._listing is not None:
+            lagging = any(status.lag for status in self._listing.stores)
+            if lagging:
+                # What the list said of the mirror is not so any more.
+                self.load_list(whole=False)
         self.show_status()
 
     def show_status(self) -> None:
@@ -458,14 +463,17 @@ class SessionsScreen(ChangingList):
             (f"{dot}left out: ", "muted"),
             (left_out_text(listing.left_out), ""),
         ]
+        warnings: list[Run] = []
         unwell = [status for status in listing.stores if status.state in {"degraded", "unreadable"}]
         if unwell:
-            names = ", ".join(clean_line(status.ref.name) for status in unwell[:3])
-            runs += [(dot, "muted"), (f"! {names} {'is' if len(unwell) == 1 else 'are'} not well: 6 says why", "warn")]
+            names = ", ".join(clean_line(status.ref.name) for status in unwell[:2])
+            more = f" + {len(unwell) - 2}" if len(unwell) > 2 else ""
+            warnings.append((f"! {names}{more} not well: 6 says why", "warn"))
         problems = self.desk.library.settings.problems if self.desk.library is not None else ()
         if problems:
             runs += [(dot, "muted"), (f"! settings: {clean_line(problems[0])}", "warn")]
-        self.say_status(tuple(runs))
+        # On the right, where it is never cut for the sake of what is left out.
+        self.say_status(tuple(runs), tuple(warnings))
 
     # Actions.
 

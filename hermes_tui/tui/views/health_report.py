@@ -153,7 +153,7 @@ def _end_of(path: str, width: int, glyphs: Glyphs) -> str:
 
 def _mirror(mirror: MirrorHealth, width: int, glyphs: Glyphs) -> list[HealthLine]:
     if mirror.path is None:
-        words = "none was built: lists come from the stores themselves"
+        words = "not built: lists come from the stores"
         return [
             HealthLine(
                 (("  ", ""), (fit("mirror", NAME), "strong"), (fit(words, max(8, width - NAME - 4)), "muted")),
