@@ -98,9 +98,10 @@ def test_a_fault_nobody_expected_is_told(tmp_path: Path, monkeypatch: pytest.Mon
         raise ValueError("bad value")
 
     monkeypatch.setattr("hermes_tui.library.live.update_mirror", broken)
+    store = line_store(tmp_path / "logs")
     append(tmp_path / "logs", "a", {"text": "first", "at": 1.0})
     told: list[str] = []
-    live = Live(library_of(line_store(tmp_path / "logs"), tmp_path), on_trouble=told.append)
+    live = Live(library_of(store, tmp_path), on_trouble=told.append)
     live.start()
     try:
         until(lambda: bool(told))
