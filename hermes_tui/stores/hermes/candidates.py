@@ -31,6 +31,8 @@ SCORED_BY_READING: Final = 400
 """Candidates; of fewer, every text is read and scored alike in every store."""
 MANY_ODD: Final = 500
 """Such candidates from which on those are left out that hold the words as they are, only not together."""
+LOST_ROW_BY_ROW: Final = 1_000
+"""Rows on damaged pages that are tried one by one before more are left out at once."""
 MOST_ODD: Final = 5_000
 """Candidates beyond the main question that are read; each costs some 20 microseconds."""
 
@@ -69,6 +71,7 @@ class Candidates:
         self._page = FIRST_PAGE
         self._rows = FIRST_WINDOW
         self._odd_left = MOST_ODD
+        self._lost_in_line = 0
 
     @property
     def done(self) -> bool:
@@ -122,10 +125,28 @@ class Candidates:
 
     def advance(self) -> None:
         """Go on behind the last window."""
+        self._lost_in_line = 0
         if self._newest:
             self._high = self._edge - 1
         else:
             self._low = self._edge + 1
+
+    def give_way(self) -> int:
+        """After a damaged page: halve the scanned window, or leave out its one row; how many rows that leaves out.
+
+        Behind many such rows in a line stands a whole branch of the table that is gone: it is passed in growing steps.
+        """
+        if self._rows > 1 and self._low < self._high:
+            self._rows = min(self._rows, self._high - self._low + 1) // 2
+            return 0
+        step = 1 if self._lost_in_line < LOST_ROW_BY_ROW else self._lost_in_line
+        step = min(step, self._high - self._low + 1)
+        self._lost_in_line += step
+        if self._newest:
+            self._high -= step
+        else:
+            self._low += step
+        return step
 
     def _range(self, connection: ReadConnection) -> tuple[int, int, set[int]]:
         """How far this window reaches, and what the main questions find in it."""
@@ -139,9 +160,9 @@ class Candidates:
                     low, high = (ids[-1], high) if self._newest else (low, ids[-1])
         if self.plan.gap is not None and not (self.plan.light and high < self._light_from):
             if self._newest:
-                low = max(low, high - self._rows)
+                low = max(low, high - self._rows + 1)
             else:
-                high = min(high, low + self._rows)
+                high = min(high, low + self._rows - 1)
         return low, high, {number for number in found if low <= number <= high}
 
     def _ask(self, connection: ReadConnection, ask: Ask, low: int, high: int, limit: int) -> list[int]:

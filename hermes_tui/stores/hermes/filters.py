@@ -11,8 +11,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from hermes_tui.storage.reading import ReadConnection
+from hermes_tui.stores.conversation import below
 from hermes_tui.stores.hermes.candidates import Condition
-from hermes_tui.stores.hermes.links import json_ids, links_around
+from hermes_tui.stores.hermes.cells import text_or_none
+from hermes_tui.stores.hermes.links import all_links, json_ids, links_around
+from hermes_tui.stores.hermes.salvage import salvaged
 from hermes_tui.stores.hermes.schema import Schema
 from hermes_tui.stores.protocol import SearchFilters
 
@@ -30,10 +33,13 @@ class Conditions:
 NOTHING: Final = Conditions(Condition(), Condition())
 
 
-def conditions(connection: ReadConnection, schema: Schema, filters: SearchFilters) -> Conditions:
-    """The filters as SQL."""
+def conditions(
+    connection: ReadConnection, schema: Schema, filters: SearchFilters, *, damaged: bool = False
+) -> Conditions:
+    """The filters as SQL; in a damaged store the sessions that can be read are found first."""
     shown = list(_state(schema, filters.all_states))
-    every = [*shown, *_message(schema, filters), *_session(connection, schema, filters)]
+    of_sessions = _readable if damaged else _session
+    every = [*shown, *_message(schema, filters), *of_sessions(connection, schema, filters)]
     return Conditions(_joined(every), _joined(shown))
 
 
@@ -72,11 +78,44 @@ def _session(connection: ReadConnection, schema: Schema, filters: SearchFilters)
         yield "m.session_id NOT IN (SELECT id FROM sessions WHERE source = ?)", (filters.exclude_source,)
     if filters.cwd is not None:
         folder = filters.cwd.rstrip("/\\") or filters.cwd
-        below = "cwd = ?1 OR substr(cwd, 1, length(?1) + 1) IN (?1 || '/', ?1 || '\\')".replace("?1", "?")
+        inside = "cwd = ?1 OR substr(cwd, 1, length(?1) + 1) IN (?1 || '/', ?1 || '\\')".replace("?1", "?")
         values = (folder,) * 4 if schema.has("sessions", "cwd") else ()
-        yield _of_sessions(schema, "cwd", below), values
+        yield _of_sessions(schema, "cwd", inside), values
     if filters.channel is not None:
-        yield "m.session_id IN (SELECT value FROM json_each(?))", (_channel(connection, schema, filters.channel),)
+        yield _AMONG, (_channel(connection, schema, filters.channel),)
+
+
+def _readable(
+    connection: ReadConnection, schema: Schema, filters: SearchFilters
+) -> Iterator[tuple[str, Sequence[Any]]]:
+    """The filters on sessions as ids: a sub-select over ``sessions`` would fail on its first damaged page."""
+    links = all_links(connection, schema)
+    columns = schema.select("sessions", ("id", "source", "model", "cwd"))
+
+    def read(ids: Sequence[str]) -> dict[str, tuple[Any, ...]]:
+        sql = f"SELECT {columns} FROM sessions WHERE id IN (SELECT value FROM json_each(?))"
+        return {row[0]: row[1:] for row in connection.rows(sql, (json_ids(ids),))}
+
+    facts, _ = salvaged(read, sorted(links.by_id))
+    if filters.exclude_source is not None:
+        excluded = [one for one, (source, _, _) in facts.items() if source == filters.exclude_source]
+        yield "m.session_id NOT IN (SELECT value FROM json_each(?))", (json_ids(excluded),)
+    if filters.channel is not None:
+        starts = [link for link in links.by_id.values() if link.session_key == filters.channel]
+        parts = {part.id for link in starts for part in links.conversation(link)}
+        yield _AMONG, (json_ids(sorted(parts)),)
+    if filters.source is not None or filters.model is not None or filters.cwd is not None:
+        passing = [
+            one
+            for one, (source, model, cwd) in facts.items()
+            if filters.source in (None, source)
+            and filters.model in (None, model)
+            and (filters.cwd is None or below(text_or_none(cwd), filters.cwd))
+        ]
+        yield _AMONG, (json_ids(passing),)
+
+
+_AMONG: Final = "m.session_id IN (SELECT value FROM json_each(?))"
 
 
 def _of_sessions(schema: Schema, column: str, condition: str) -> str:

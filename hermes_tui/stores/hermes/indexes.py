@@ -162,7 +162,11 @@ def _number(value: Any) -> int | None:
 def id_bounds(connection: ReadConnection) -> tuple[int, int]:
     """The lowest and highest row id of ``messages``; (1, 0) where there is none."""
     # Two selects: one with both walks the whole table.
-    row = connection.one("SELECT (SELECT min(id) FROM messages), (SELECT max(id) FROM messages)")
+    try:
+        row = connection.one("SELECT (SELECT min(id) FROM messages), (SELECT max(id) FROM messages)")
+    except StoreDamaged:
+        # The first or the last page of rows is gone: the highest id that was ever given is kept apart from them.
+        row = connection.one("SELECT 1, seq FROM sqlite_sequence WHERE name = 'messages'")
     if row is None or not isinstance(row[0], int) or not isinstance(row[1], int):
         return 1, 0
     return row[0], row[1]
@@ -189,7 +193,10 @@ def _samples(connection: ReadConnection, schema: Schema) -> Iterator[_Sample]:
     )
     seen: set[int] = set()
     for step in range(PROBES):
-        found = connection.one(sql, (high - (high - low) * step // (PROBES - 1),))
+        try:
+            found = connection.one(sql, (high - (high - low) * step // (PROBES - 1),))
+        except StoreDamaged:
+            continue  # a page of messages is gone: what the indexes hold is proved by the others
         if found is None or found[0] in seen:
             continue
         seen.add(found[0])

@@ -22,7 +22,7 @@ from hermes_tui.stores.hermes.candidates import Candidates, Condition
 from hermes_tui.stores.hermes.cells import text_or_none
 from hermes_tui.stores.hermes.content import Stored, read_content, tool_calls
 from hermes_tui.stores.hermes.copies import Copies
-from hermes_tui.stores.hermes.filters import NOTHING, conditions
+from hermes_tui.stores.hermes.filters import NOTHING, Conditions, conditions
 from hermes_tui.stores.hermes.generations import Placed
 from hermes_tui.stores.hermes.indexes import SURVEYS, id_bounds
 from hermes_tui.stores.hermes.log_search import LogsOfHome, merged, start_places
@@ -42,6 +42,8 @@ READ_BYTES: Final = 16 << 20
 READ_ROWS: Final = 500
 MOST_READ: Final = 32 << 20
 """Bytes of one content that are searched."""
+TRIES: Final = 500
+"""Windows tried in one look into a damaged store."""
 NEAR_ROWS: Final = 1
 WIDE_ROWS: Final = 6
 """Rows looked at on each side of a hit for one that says something, first and where there was none."""
@@ -111,6 +113,9 @@ class _Run:
         self._raw = Condition()
         self._candidates = Candidates(SCAN, 1, 0, newest=newest)
         self._proposal = Proposal("scan", iter(()))
+        self._damaged = False
+        """Whether a page of the tables could not be read."""
+        self._lost = 0
 
     def start(self, proposal: Proposal, after: int | None) -> None:
         """Choose the plan."""
@@ -123,7 +128,7 @@ class _Run:
             low, high = id_bounds(connection)
             columns = REASONING if self._reasoning else SEARCHED
             self._raw = Condition(*_frozen(raw_condition(self._matcher, schema, columns)))
-            self._where = conditions(connection, schema, self._filters)
+            self._where = self._conditions(connection, schema)
             plan = SCAN
             if not self._reasoning and self._matcher.root is not None:
                 indexes = SURVEYS.of(self._asking.path, connection, schema)
@@ -135,6 +140,13 @@ class _Run:
         if Path(self._asking.path).exists():
             self._asking.ask(question)
         proposal.route = self._candidates.plan.route
+
+    def _conditions(self, connection: ReadConnection, schema: Schema) -> Conditions:
+        try:
+            return conditions(connection, schema, self._filters)
+        except StoreDamaged:
+            self._damaged = True
+            return conditions(connection, schema, self._filters, damaged=True)
 
     def hits(self) -> Iterator[Proposed]:
         """Window after window; the store is closed between two."""
@@ -166,13 +178,23 @@ class _Run:
 
     def _window(self, connection: ReadConnection, schema: Schema) -> list[Proposed]:
         connection.prepare(register_tokenizers)
-        try:
-            window = self._candidates.window(connection, self._raw, self._where.all)
-        except (StoreDamaged, QueryFailed) as error:
-            if self._candidates.plan is SCAN:
-                raise
-            self._distrust(f"an index failed ({error.detail})")
-            return []
+        for _ in range(TRIES):
+            if self._candidates.done:
+                break
+            try:
+                return self._step(connection, schema)
+            except (StoreDamaged, QueryFailed) as error:
+                if self._candidates.plan is not SCAN:
+                    self._distrust(f"an index failed ({error.detail})")
+                elif isinstance(error, StoreDamaged):
+                    self._around_damage(connection, schema)
+                else:
+                    raise
+        return []
+
+    def _step(self, connection: ReadConnection, schema: Schema) -> list[Proposed]:
+        """The hits of the next window; the walk is behind it then."""
+        window = self._candidates.window(connection, self._raw, self._where.all)
         found = self._matching(connection, schema, window.ids)
         missed = [row.id for row, _ in found if row.id in window.unexpected]
         if missed:
@@ -183,6 +205,16 @@ class _Run:
         for note in self._candidates.notes:
             self._proposal.incomplete = note
         return [hit for one in hits for hit in one]
+
+    def _around_damage(self, connection: ReadConnection, schema: Schema) -> None:
+        """Ask for less after a damaged page; a row that fails alone is left out and counted."""
+        if not self._damaged:
+            self._damaged = True
+            self._where = conditions(connection, schema, self._filters, damaged=True)
+            return
+        self._lost += self._candidates.give_way()
+        if self._lost:
+            self._proposal.incomplete = f"up to {self._lost:,} messages on damaged pages could not be searched"
 
     def _distrust(self, reason: str) -> None:
         """Ask for the same rows again, by a scan."""
@@ -246,9 +278,13 @@ class _Run:
         self, connection: ReadConnection, schema: Schema, row: Stored, entries: Sequence[tuple[Message, Match]]
     ) -> list[Proposed]:
         """The hits of a row; none where the same message is stored earlier and found there."""
-        group = self._copies.group(connection, schema, row)
-        if len(group) > 1 and row.id != self._first_allowed(connection, group):
-            return []
+        try:
+            group = self._copies.group(connection, schema, row)
+            if len(group) > 1 and row.id != self._first_allowed(connection, group):
+                return []
+        except StoreDamaged:
+            # Copies may be on a page that is gone: the hit stands for itself.
+            group = (row.id,)
         inherited = self._copies.inherited(row) and row.state == "live"
         return [
             Proposed(
@@ -270,7 +306,13 @@ class _Run:
 
     def neighbours(self, messages: Sequence[Message]) -> list[Neighbours]:
         """The entries before and after some hits in their sessions."""
-        return self._asking.ask(lambda connection, schema: self._all_around(connection, schema, messages))
+        try:
+            return self._asking.ask(lambda connection, schema: self._all_around(connection, schema, messages))
+        except StoreDamaged:
+            if len(messages) == 1:
+                return [(None, None)]
+            # One broken page takes its own hits' neighbours, not those of all.
+            return [around for message in messages for around in self.neighbours([message])]
 
     def _all_around(self, connection: ReadConnection, schema: Schema, messages: Sequence[Message]) -> list[Neighbours]:
         found = self._look_around(connection, schema, messages, NEAR_ROWS)

@@ -12,6 +12,7 @@ import pytest
 from hermes_tui.model import NO_USAGE, CostGrouping, ListQuery, SessionId
 from hermes_tui.storage.errors import StoreUnreadable
 from hermes_tui.stores.hermes.store import HermesStore
+from tests.conftest import Cli
 
 from .samples import copied, names, stores
 
@@ -338,3 +339,20 @@ def test_absurd_and_fractional_counters_leave_the_other_sessions_their_cost(tmp_
         report = store.usage(grouping, None, None, UTC)
         assert sum((row.spend.usage for row in report.sums), NO_USAGE) == total, grouping
     assert 100_000 < total.input < 10**9
+
+
+@pytest.mark.parametrize("options", [(), ("--source", "cli"), ("--exclude-source", "cron")])
+@pytest.mark.parametrize("table", ["sessions", "messages", "messages_fts_data"])
+@pytest.mark.parametrize("sort", ["newest", "oldest", "rank"])
+def test_a_search_finds_what_no_damaged_page_holds(
+    cli: Cli, tmp_path: Path, table: str, sort: str, options: tuple[str, ...]
+) -> None:
+    home = copied(tmp_path)
+    asked = ("search", "the", "--all", "--json", "--sort", sort, *options)
+    whole = cli(*asked, store=home / "state.db").json
+    damage_first_leaf(home / "state.db", table)
+    ran = cli(*asked, store=home / "state.db")
+    found = {hit["message_id"] for hit in ran.json["hits"]}
+    assert found <= {hit["message_id"] for hit in whole["hits"]}
+    assert len(found) >= len(whole["hits"]) // 3
+    assert table != "messages" or "could not be searched" in ran.json["incomplete"]
