@@ -9,11 +9,14 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final
 
 from hermes_tui.storage.fulltext import All, Any, Matcher, Node, Term, Unit
 from hermes_tui.storage.letters import CJK_CLASS
 
+WORD_LENGTH: Final = 8
+"""Letters of a run that may be a word rather than a sentence."""
 _RUN: Final = re.compile(f"[{CJK_CLASS}]+")
 _QUOTE: Final = str.maketrans({'"': " "})
 
@@ -27,8 +30,16 @@ def index_words(text: str) -> str:
 
 def _pairs(run: re.Match[str]) -> str:
     letters = run[0]
-    pairs = [letters[at : at + 2] for at in range(len(letters) - 1)]
-    return f" {' '.join(pairs)} {letters[-1]} " if pairs else f" {letters} "
+    return _pairs_of_word(letters) if len(letters) <= WORD_LENGTH else _made(letters)
+
+
+def _made(letters: str) -> str:
+    pairs = " ".join(map(str.__add__, letters, letters[1:]))
+    return f" {pairs} {letters[-1]} " if pairs else f" {letters} "
+
+
+_pairs_of_word = lru_cache(maxsize=16_384)(_made)
+"""Where spaces stand between words, the same words come again and again."""
 
 
 def index_query(matcher: Matcher) -> str | None:

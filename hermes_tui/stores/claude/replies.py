@@ -55,6 +55,8 @@ class ReplyBook:
     replies: dict[str, Reply] = field(default_factory=dict)
     keys: dict[str, str] = field(default_factory=dict)
     """By message id: the key of its reply, for lines that lack the request id others have."""
+    _taken: tuple[str, object, object] | None = None
+    """What was taken in last."""
 
     def take(self, fields: Fields, entry: Entry, place: int) -> None:
         """Take in an assistant line; synthetic ones and those without usage are not billed."""
@@ -69,7 +71,11 @@ class ReplyBook:
             reply = self.replies[key] = Reply(key, entry.uuid, place, entry.at, model)
         elif entry.at is not None and (reply.at is None or entry.at < reply.at):
             reply.at, reply.uuid, reply.place = entry.at, entry.uuid, place
-        reply.take(usage, fields.get("costUSD"))
+        cost = fields.get("costUSD")
+        # The blocks of one reply mostly repeat its usage word for word.
+        if (key, usage, cost) != self._taken:
+            reply.take(usage, cost)
+            self._taken = (key, usage, cost)
 
     def _key(self, entry: Entry, request_id: str | None) -> str:
         """The message id; with the request id where one message id came with several of them."""

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from hermes_tui.storage.jsonl import Record
 from hermes_tui.stores.codex import items
 from hermes_tui.stores.codex.entries import LOOKAHEAD, QUIET_EVENTS
+from hermes_tui.stores.codex.items import Nature
 from hermes_tui.stores.codex.oldest import first_values
 from hermes_tui.stores.codex.rollout import SETTINGS_TYPES, Line, line_of, mapping, string
 from hermes_tui.stores.codex.transcript import shown_text
@@ -64,9 +65,12 @@ class CodexTexts:
         self._count += 1
         for value in first_values(record):
             line = line_of(value)
-            text = None if line is None else _text(line)
-            if line is not None and text:
-                yield from self._take(line, LogText(record, text, line.at))
+            if line is None:
+                continue
+            said = items.nature(line.payload) if line.type == "response_item" else None
+            text = _text(line, said)
+            if text:
+                yield from self._take(line, said, LogText(record, text, line.at))
         yield from self._due()
 
     def rest(self) -> Iterator[LogText]:
@@ -74,8 +78,8 @@ class CodexTexts:
         while self._held:
             yield self._held.popleft().text
 
-    def _take(self, line: Line, text: LogText) -> Iterator[LogText]:
-        keys = tuple(_keys(line, text.text))
+    def _take(self, line: Line, said: Nature | None, text: LogText) -> Iterator[LogText]:
+        keys = tuple(_keys(line, said, text.text))
         if line.type == "event_msg":
             if not any(key in self._near for key in keys):
                 self._held.append(_Held(text, keys, self._count + LOOKAHEAD))
@@ -96,24 +100,22 @@ class CodexTexts:
                     del self._near[key]
 
 
-def _keys(line: Line, text: str) -> Iterator[str]:
+def _keys(line: Line, said: Nature | None, text: str) -> Iterator[str]:
     """What a raw item and its event have in common: the text, or the id of the answer or of the call it answers."""
     yield f"t{text}"
     if line.type == "event_msg":
         for holder in (mapping(line.payload.get("item")), line.payload):
             yield from (f"i{name}" for key in ("id", "call_id") if (name := string(holder.get(key))) is not None)
-    elif line.type == "response_item" and (said := items.nature(line.payload)).kind != "tool-call":
+    elif said is not None and said.kind != "tool-call":
         # A call names the same id as its output, whose event must not vanish when the output was lost.
         name = said.call_id or string(line.payload.get("id"))
         if name is not None:
             yield f"i{name}"
 
 
-def _text(line: Line) -> str:
-    shown = shown_text(line)
-    if not shown:
-        return ""
-    if line.type != "response_item":
-        return shown
-    said = items.nature(line.payload)
-    return "\n".join(compared_texts(said.kind, said.name, shown))
+def _text(line: Line, said: Nature | None) -> str:
+    if said is None:
+        return shown_text(line) or ""
+    # As shown_text does it.
+    shown = items.prompt_text(line.payload) if said.kind == "prompt" else items.item_text(line.payload)
+    return "\n".join(compared_texts(said.kind, said.name, shown)) if shown else ""
