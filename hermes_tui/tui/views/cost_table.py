@@ -57,6 +57,10 @@ def fields_for(width: int) -> tuple[_Field, ...]:
     return _FIELDS[-1:]
 
 
+LEAST_PRICED: Final = 30
+"""Cells left for who priced it."""
+
+
 def grouping_name(grouping: CostGrouping) -> str:
     """As people say it."""
     return NAMES.get(grouping, grouping)
@@ -144,8 +148,7 @@ def totals_words(report: CostReport, width: int, glyphs: Glyphs) -> tuple[Run, .
             runs.append(("some unknown", "warn"))
         else:
             runs += [(f"{status} ", "muted"), (usd(amount), "")]
-    if report.totals.priced_by:
-        priced = (f"{dot}priced by ", "muted"), (clean_line(report.totals.priced_by), "")
-        if line_width((*runs, *priced)) <= width:
-            runs += priced
+    # Cut rather than left out, unless next to nothing of it would be seen.
+    if report.totals.priced_by and line_width(tuple(runs)) + LEAST_PRICED <= width:
+        runs += [(f"{dot}priced by ", "muted"), (clean_line(report.totals.priced_by), "")]
     return tuple(runs) or (("nothing was used", "muted"),)
