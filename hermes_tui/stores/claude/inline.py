@@ -15,7 +15,9 @@ from hermes_tui.model import SessionId
 from hermes_tui.stores.claude.lines import BRIDGED_TYPE, Entry
 
 OLD_VERSIONS: Final = ("1.", "2.0.")
-"""Builds that may have written such lines; newer ones have a file for each sub-agent."""
+"""Builds that wrote such lines; newer ones have a file for each sub-agent."""
+ANY_VERSION_BELOW: Final = 262_144
+"""Bytes up to which a file of any build is looked through: imported and mended logs carry lines of several builds."""
 _MARKS: Final = (b'"isSidechain":true', b'"isSidechain": true')
 
 
@@ -29,9 +31,9 @@ class Inline:
     """Its first line."""
 
 
-def may_hold(version: str | None) -> bool:
-    """Whether a build of this version may have written sub-agents into the session's file."""
-    return version is None or version.startswith(OLD_VERSIONS)
+def may_hold(version: str | None, size: int) -> bool:
+    """Whether a file of this version and size is worth a look for sub-agents inside it."""
+    return size < ANY_VERSION_BELOW or version is None or version.startswith(OLD_VERSIONS)
 
 
 def holds(path: str) -> bool:

@@ -162,9 +162,9 @@ class ClaudeStore(LogStore):
         return {log.path: said[uuid] for log, end in ends for uuid in end.last_uuids if uuid in said}
 
     def _agents_inside(self, log: LogFile) -> tuple[Inline, ...]:
-        """Sub-agents whose lines stand in this session's file; looked for in files of old builds only."""
+        """Sub-agents whose lines stand in this session's file; looked for in small files and those of old builds."""
         ends = self._ends.get(log.path)
-        if ends is None or ends[0] != log or not log.size or not may_hold(ends[1].version):
+        if ends is None or ends[0] != log or not log.size or not may_hold(ends[1].version, log.size):
             return ()
         known = self._inside.get(log.path)
         if known is not None and known[0] == log:

@@ -181,8 +181,9 @@ def test_a_reply_of_several_lines_is_counted_once_with_the_largest_values(tmp_pa
 # ------------------------------------------------------------------------------------------------------ sub-agents
 
 
-def test_old_sub_agents_lie_beside_or_inside_their_session(tmp_path: Path) -> None:
-    old = {"version": "1.0.51"}
+@pytest.mark.parametrize("version", ["1.0.51", "2.1.197"])
+def test_old_sub_agents_lie_beside_or_inside_their_session(tmp_path: Path, version: str) -> None:
+    old = {"version": version}
     made = Made("old").user("1", None, **old).use("2", "1", usage=tokens(1), **old)
     made.user("s1", None, "INSIDE", side=True, **old)
     made.reply("s2", "s1", side=True, usage=tokens(10), **old)
