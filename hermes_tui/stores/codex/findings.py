@@ -67,7 +67,7 @@ def _folder_findings(picture: Picture) -> Iterator[Finding]:
     if found.unreadable:
         place, reason = next(iter(found.unreadable.items()))
         yield Finding(
-            "unreadable-folders", "warn", f"cannot be looked into: {place} ({reason})", len(found.unreadable),
+            "unreadable-folder", "warn", f"cannot be looked into: {place} ({reason})", len(found.unreadable),
             "Check that you may read them; threads in them are not listed.", tuple(found.unreadable)[:NAMED_PATHS],
         )  # fmt: skip
     if picture.copies:

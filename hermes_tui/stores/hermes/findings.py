@@ -31,7 +31,9 @@ def quick_status(ref: StoreRef, home: Home, asking: Asking, logs_only: int) -> S
     except Interrupted:
         raise
     except StorageError as error:
-        findings.append(Finding("unreadable", "error", error.detail, advice=error.advice, paths=(str(home.store),)))
+        findings.append(
+            Finding("store-unreadable", "error", error.detail, advice=error.advice, paths=(str(home.store),))
+        )
         origin = "scan" if logs_only else None
         only_logs = logs_only or None
         return StoreStatus(ref, "unreadable", origin, only_logs, findings=tuple(findings), active_profile=home.active)

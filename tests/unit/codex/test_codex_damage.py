@@ -178,7 +178,7 @@ def test_links_loops_and_locked_folders(tmp_path: Path) -> None:
         store = open_home(tmp_path)
         assert ids(store) == [THREAD]
         codes = {finding.code for finding in store.status().findings}
-        assert {"unreadable-folders", "linked-rollouts"} <= codes
+        assert {"unreadable-folder", "linked-rollouts"} <= codes
     finally:
         closed.chmod(0o700)
 

@@ -242,7 +242,7 @@ def test_an_unreadable_store_is_named_and_its_logs_are_listed(tmp_path: Path, da
     store = stores(home)["hermes/default"]
     status = store.status()
     assert (status.state, status.origin) == ("unreadable", "scan")
-    assert "unreadable" in {finding.code for finding in status.findings}
+    assert "store-unreadable" in {finding.code for finding in status.findings}
     listed = store.listing(ListQuery())
     assert {entry.id for entry in listed.entries} == {"20250101_090000_legacy", NAMES["plain"]}
     assert [row.origin for row in store.rows([entry.id for entry in listed.entries])] == ["scan", "scan"]
