@@ -51,7 +51,8 @@ def _print(report: CacheReport, context: Context) -> None:
         Column("cause", keep=6),
         Column("evidence", wide=True),
     )
-    for drop in report.drops:
+    # What calls for a look comes first; within each, the order of the report.
+    for drop in sorted(report.drops, key=lambda one: one.expected):
         made.add(
             tables.stamp(drop.request.at, context.zone),
             tables.cut(drop.request.session_id, 12),

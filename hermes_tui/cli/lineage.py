@@ -8,7 +8,7 @@ from hermes_tui.cli.context import Context
 from hermes_tui.cli.parser import ID_HELP, Subparsers
 from hermes_tui.library import shapes
 from hermes_tui.library.lineage import lineage_of
-from hermes_tui.model import Lineage, LineageNode, SessionId
+from hermes_tui.model import Compaction, Lineage, LineageNode, SessionId
 from hermes_tui.text import CleanText, clean_line, literal
 
 
@@ -62,13 +62,29 @@ def _print(tree: Lineage, context: Context) -> None:
             tables.cut(row.end_reason, 14),
         )
         for event in node.compactions:
-            sizes = [tables.short(size) for size in (event.before_tokens, event.after_tokens)]
-            counts = f"{tables.count(event.dropped)} messages dropped, {tables.count(event.kept)} kept"
-            text = f"{'  ' * indent}  = compaction {event.trigger or ''} {sizes[0]} -> {sizes[1]} tokens, {counts}"
-            made.add(literal(text), *[literal("")] * 5, tables.when(event.at, context.now, context.zone), literal(""))
+            made.add(
+                CleanText(f"{'  ' * indent}  = {clean_line(_compacted(event))}"),
+                *[literal("")] * 5,
+                tables.when(event.at, context.now, context.zone),
+                literal(""),
+            )
     context.print(made, tables.line(literal("* this conversation   o others")))
     findings = [f"{node.id}: {finding}" for node in tree.nodes for finding in node.findings]
     context.print(tables.line(clean_line("findings: " + ("; ".join(findings) or "none"))))
+
+
+def _compacted(event: Compaction) -> str:
+    """What a compaction did, as far as the store tells."""
+    from hermes_tui.cli import tables
+
+    told = ["compaction" + (f" {event.trigger}" if event.trigger else "")]
+    if event.before_tokens is not None or event.after_tokens is not None:
+        told.append(f"{tables.short(event.before_tokens)} -> {tables.short(event.after_tokens)} tokens")
+    if event.dropped is not None:
+        told.append(f"{tables.count(event.dropped)} messages dropped")
+    if event.kept is not None:
+        told.append(f"{tables.count(event.kept)} kept")
+    return ", ".join(told)
 
 
 def ordered(tree: Lineage) -> list[tuple[LineageNode, int]]:

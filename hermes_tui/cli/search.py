@@ -126,7 +126,7 @@ def _print(running: SearchRun, context: Context) -> int:
     if count:
         routes = " · ".join(f"{name} {route}" for name, route in running.route.items())
         more = f" · more: --after {running.next}" if running.next else ""
-        context.print(tables.line(clean_line(f"{count:,} hits · via {routes}{more}")))
+        context.print(tables.line(clean_line(f"{count:,} {'hit' if count == 1 else 'hits'} · via {routes}{more}")))
     return count
 
 

@@ -314,3 +314,14 @@ def test_what_a_sound_store_cannot_do_is_refused(cli: Cli, contract: Contract, s
     for words in (("20250101_090000_legacy",), (NAMES["plain"], "--cut", "3")):
         answer = cli("recover", *words, "--json", store=store)
         assert (answer.code, contract("error", answer.json)["error"]["code"]) == (1, "refused")
+
+
+def test_tables_for_people_leave_out_what_is_not_known(cli: Cli, store: Path) -> None:
+    """A Hermes store keeps no sizes of compactions; one hit is one hit; bad drops come before expected ones."""
+    lineage = cli("lineage", NAMES["chain1"], store=store).out
+    assert "compaction" in lineage
+    assert "?" not in lineage
+    marked = ["expected;" in line for line in cli("cache", store=store).out.splitlines()[1:-1] if line[:3] == "202"]
+    assert set(marked) == {True, False}
+    assert marked == sorted(marked)
+    assert "1 hit ·" in cli("search", "the", "--limit", "1", store=store).out
