@@ -50,8 +50,6 @@ _RECORD: Final = tuple.__new__
 """Makes a record without the detour of its own constructor."""
 
 Wants = Callable[[bytes], bool]
-Taken = Callable[[bytes, int, int], bool]
-"""Asked with a whole line (newline included), its number and its offset: whether it is done with."""
 
 
 class Record(NamedTuple):
@@ -87,7 +85,6 @@ def read_records(
     line: int = 1,
     wants: Wants | None = None,
     end: int | None = None,
-    taken: Taken | None = None,
 ) -> Iterator[Record]:
     """Read a log forward.
 
@@ -98,13 +95,12 @@ def read_records(
         wants: asked with the bytes of each line, with or without its newline (of a giant one the head); lines it says
             no to are not given, whatever state they are in.
         end: the log is read as if it ended after so many decompressed bytes.
-        taken: asked of every whole line that is not giant, before it is parsed; lines it takes are not given.
 
     Raises:
         OSError: the file cannot be opened or is none.
     """
     with open_log(path) as file:
-        yield from _forward(source_of(file, offset), offset, line, wants, end, taken)
+        yield from _forward(source_of(file, offset), offset, line, wants, end)
 
 
 def read_records_backward(
@@ -210,9 +206,7 @@ def count_lines(path: str | os.PathLike[str], end: int | None = None) -> int:
         return newlines(source if end is None else Bounded(source, end))
 
 
-def _forward(
-    source: Source, offset: int, line: int, wants: Wants | None, end: int | None = None, taken: Taken | None = None
-) -> Iterator[Record]:
+def _forward(source: Source, offset: int, line: int, wants: Wants | None, end: int | None = None) -> Iterator[Record]:
     """Read line after line. What this loop does with a line nobody wants is what the speed of a scan is made of."""
     limit = sys.maxsize if end is None else end
     if offset >= limit:
@@ -233,9 +227,7 @@ def _forward(
                 if offset + length > limit:
                     raw = raw[: limit - offset]
                     length = len(raw)
-                if taken is not None and raw[-1] == 10 and taken(raw, line, offset):
-                    pass
-                elif wants is None or wants(raw):
+                if wants is None or wants(raw):
                     record = _record_of_line(line, offset, raw)
                     if record is not None:
                         yield record
