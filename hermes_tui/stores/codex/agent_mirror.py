@@ -56,6 +56,8 @@ class AgentMirror:
     fallback: str | None = None
     """Why the list comes from a scan: missing, mid-backfill, broken, locked, unknown-schema."""
     detail: str | None = None
+    odd: int = 0
+    """Rows without an id or a path, which name no thread."""
 
     @property
     def usable(self) -> bool:
@@ -109,10 +111,11 @@ def _read(path: str, generation: int, interrupts: Interrupts) -> AgentMirror:
         return AgentMirror(path, generation, fallback="locked", detail=error.detail)
     except StorageError as error:
         return AgentMirror(path, generation, fallback="broken", detail=error.detail)
-    threads = {row.id: row for values in rows if (row := _row(dict(zip(wanted, values, strict=True)))) is not None}
+    told = [_row(dict(zip(wanted, values, strict=True))) for values in rows]
+    threads = {row.id: row for row in told if row is not None}
     fallback = None if status in (None, "complete") else "mid-backfill"
     detail = None if fallback is None else f"its backfill is {status}"
-    return AgentMirror(path, generation, threads, parents, fallback, detail)
+    return AgentMirror(path, generation, threads, parents, fallback, detail, odd=told.count(None))
 
 
 def _parents(database: ReadConnection) -> dict[SessionId, SessionId]:
@@ -159,14 +162,26 @@ def _time(values: Mapping[str, object], column: str) -> float | None:
     return sane(values.get(column))
 
 
-def indexed_names(home: str) -> dict[SessionId, str]:
+@dataclass(frozen=True, slots=True)
+class IndexedNames:
+    """What ``session_index.jsonl`` says."""
+
+    names: Mapping[SessionId, str] = field(default_factory=dict)
+    unreadable: int = 0
+    """Lines that cannot be read; 1 where the whole file cannot."""
+    path: str | None = None
+
+
+def indexed_names(home: str) -> IndexedNames:
     """Names of threads in ``session_index.jsonl``: the last line for an id wins."""
     names: dict[SessionId, str] = {}
     path = Path(home) / NAMES
     if not path.is_file():
-        return names
+        return IndexedNames()
+    unreadable = 0
     try:
         for record in read_records(path):
+            unreadable += record.value is None
             for value in (record.value,) if record.value is not None else record.rescued:
                 line = mapping(value)
                 thread = string(line.get("id"))
@@ -174,5 +189,5 @@ def indexed_names(home: str) -> dict[SessionId, str]:
                     names[SessionId(thread)] = string(line.get("thread_name")) or ""
     except OSError:
         # Names are a convenience: without them titles come from the first prompts.
-        return names
-    return names
+        unreadable += 1
+    return IndexedNames(names, unreadable, str(path))

@@ -27,7 +27,22 @@ _FALLBACKS: Final[dict[str, tuple[Severity, str]]] = {
 
 def agent_findings(picture: Picture) -> tuple[Finding, ...]:
     """What one look at mirror and folders shows."""
-    return tuple(_mirror_findings(picture)) + tuple(_folder_findings(picture))
+    return (*_mirror_findings(picture), *_odd_findings(picture), *_folder_findings(picture))
+
+
+def _odd_findings(picture: Picture) -> Iterator[Finding]:
+    """What was passed over because it names no thread."""
+    mirror, indexed = picture.mirror, picture.indexed
+    if mirror.odd:
+        yield Finding(
+            "agent-mirror-odd-rows", "warn", "rows of the mirror without an id or a path; passed over", mirror.odd,
+            "Their threads are listed from the rollouts, where these are there.", (mirror.path or "",),
+        )  # fmt: skip
+    if indexed.unreadable:
+        yield Finding(
+            "unreadable-names", "warn", "places in the list of names that cannot be read", indexed.unreadable,
+            "Threads named there show their first prompt instead.", (indexed.path or "",),
+        )  # fmt: skip
 
 
 def _mirror_findings(picture: Picture) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hermes_tui.model import SessionId
-from hermes_tui.stores.codex.agent_mirror import AgentMirror
+from hermes_tui.stores.codex.agent_mirror import AgentMirror, IndexedNames
 from hermes_tui.stores.codex.discovery import Found
 
 
@@ -16,6 +16,7 @@ class Picture:
 
     mirror: AgentMirror = field(default_factory=AgentMirror)
     names: Mapping[SessionId, str] = field(default_factory=dict)
+    indexed: IndexedNames = field(default_factory=IndexedNames)
     found: Found = field(default_factory=Found)
     copies: tuple[str, ...] = ()
     """Files of a thread that another file holds as well."""

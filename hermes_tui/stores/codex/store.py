@@ -103,7 +103,8 @@ class CodexStore(LogStore):
     def peeks(self, logs: Sequence[LogFile]) -> Iterator[Peeked]:
         """A row for each rollout: from the mirror where that knows it as it is now, else from head and tail."""
         mirror = read_mirror(self._databases, self._interrupts)
-        names = {**indexed_names(self.ref.path)}
+        indexed = indexed_names(self.ref.path)
+        names = {**indexed.names}
         names.update({row.id: row.name for row in mirror.rows.values() if row.name is not None})
         rows = mirror.rows if mirror.usable else {}
         matched, moved = _matched(logs, rows)
@@ -124,6 +125,7 @@ class CodexStore(LogStore):
                 self._picture,
                 mirror=mirror,
                 names=names,
+                indexed=indexed,
                 copies=tuple(copies),
                 missing=tuple(row.id for row in missing),
                 unlisted=tuple(thread for thread in groups if mirror.usable and thread not in rows),

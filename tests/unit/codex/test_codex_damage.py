@@ -457,3 +457,10 @@ def test_counts_without_totals_are_summed_once_each(tmp_path: Path) -> None:
     row = row_of(open_home(tmp_path))
     assert row.usage is not None
     assert (row.request_count, row.usage.prompt_size) == (2, 350)
+
+
+def test_lines_of_the_list_of_names_that_cannot_be_read_are_counted(tmp_path: Path) -> None:
+    write(tmp_path, TWO_TURNS)
+    (tmp_path / "session_index.jsonl").write_text('{"id": "half\n[broken\n', encoding="utf-8")
+    told = {finding.code: finding.count for finding in open_home(tmp_path).findings()}
+    assert told["unreadable-names"] == 2
