@@ -14,6 +14,15 @@ DROP_SHARE: Final = 0.5
 MAX_BYTES: Final = 1 << 20
 """A settings file is some lines long; a larger one is not read."""
 
+THEMES: Final = frozenset({
+    "ansi-dark", "ansi-light", "atom-one-dark", "atom-one-light", "catppuccin-frappe",
+    "catppuccin-latte", "catppuccin-macchiato", "catppuccin-mocha", "dracula", "flexoki",
+    "gruvbox", "monokai", "nord", "rose-pine", "rose-pine-dawn",
+    "rose-pine-moon", "solarized-dark", "solarized-light", "textual-dark", "textual-light",
+    "tokyo-night",
+})  # fmt: skip
+"""Names Textual gives its themes; written down, for the command line does without Textual. A test compares them."""
+
 Value = TypeVar("Value")
 
 
@@ -118,6 +127,10 @@ def _text(raw: object) -> str | None:
     return raw if isinstance(raw, str) and raw.strip() else None
 
 
+def _theme(raw: object) -> str | None:
+    return raw if isinstance(raw, str) and raw in THEMES else None
+
+
 def _truth(raw: object) -> bool | None:
     return raw if isinstance(raw, bool) else None
 
@@ -177,7 +190,7 @@ def _settings(values: dict[str, Any], path: Path) -> Settings:
     cache = top.table("cache")
     settings = Settings(
         roots=top.take("roots", _texts, (), "a list of folders"),
-        theme=top.take("theme", _text, None, "the name of a theme"),
+        theme=top.take("theme", _theme, None, "the name of a theme (Ctrl+P, theme, lists them)"),
         ascii=top.take("ascii", _truth, False, "true or false"),
         keymap=_keymap(top.table("keymap"), problems),
         prices=tuple(price for one in top.tables("prices") if (price := _price(one, problems)) is not None),

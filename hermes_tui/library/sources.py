@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -192,7 +192,7 @@ def open_library(options: SourceOptions, environ: Mapping[str, str] | None = Non
     """Find the stores and make them ready; opens no file of theirs yet."""
     variables = os.environ if environ is None else environ
     locations = own_locations(variables)
-    settings = load_settings(locations.settings)
+    settings = _checked(load_settings(locations.settings))
     places, looked, missing = _places(options, settings, variables)
     if options.agents:
         places = [place for place in places if place.agent in options.agents]
@@ -208,6 +208,25 @@ def open_library(options: SourceOptions, environ: Mapping[str, str] | None = Non
         missing=tuple(missing),
         options=options,
     )
+
+
+def _checked(settings: Settings) -> Settings:
+    """The settings, with a problem for each value that names nothing there is."""
+    problems = [
+        f"{settings.path}: roots: {root} holds no store that is known"
+        for root in settings.roots
+        if not registry.places_at(Path(root).expanduser().absolute())
+    ]
+    if settings.keymap:
+        from hermes_tui.library.commands import COMMANDS
+
+        known = {command.id for command in COMMANDS}
+        problems += [
+            f"{settings.path}: keymap.{name} is ignored: no command has this name; `hermes-tui keys` lists them"
+            for name, _ in settings.keymap
+            if name not in known
+        ]
+    return replace(settings, problems=(*settings.problems, *problems))
 
 
 def _places(

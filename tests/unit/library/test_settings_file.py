@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes_tui.settings import NO_SETTINGS, load_settings
+from hermes_tui.library.sources import SourceOptions, open_library
+from hermes_tui.settings import NO_SETTINGS, THEMES, load_settings
 
 
 def settings_of(tmp_path: Path, text: str | bytes):
@@ -88,3 +89,22 @@ def test_a_good_value_beside_a_bad_one_counts(tmp_path: Path) -> None:
 @given(st.binary(max_size=200))
 def test_any_bytes_are_survived(tmp_path: Path, content: bytes) -> None:
     assert settings_of(tmp_path, content).path is not None
+
+
+def test_a_name_that_names_nothing_is_told(tmp_path: Path) -> None:
+    """A theme, a command and a root that are not there were passed over without a word."""
+    folder = tmp_path / "config"
+    folder.mkdir(parents=True)
+    folder.joinpath("settings.toml").write_text(
+        "roots = ['/nowhere/at/all']\ntheme = 'mauve'\n[keymap]\n'list.fly' = 'f'\n", encoding="utf-8"
+    )
+    library = open_library(SourceOptions(), {"HOME": str(tmp_path), "HERMES_TUI_HOME": str(tmp_path)})
+    told = library.settings.problems
+    assert len(told) == 3
+    assert all(any(word in one for one in told) for word in ("/nowhere/at/all", "mauve", "list.fly"))
+
+
+def test_the_themes_are_those_of_the_screen() -> None:
+    from textual.theme import BUILTIN_THEMES
+
+    assert set(BUILTIN_THEMES) == THEMES
