@@ -20,6 +20,8 @@ from hermes_tui.tui.views.spans import Span, json_spans, markdown_spans, output_
 
 Finder = Callable[[str], Sequence[Range]]
 """Where a text matches: start and end of each place."""
+OPENING: Final = 100
+"""Messages among which the first answer is looked for."""
 INDENT: Final = 3
 PIECE: Final = 200_000
 """Characters of a long text that are here at once; never the whole of it (issue 2)."""
@@ -152,6 +154,15 @@ class Frame:
     """1-based place in the transcript."""
     result: MessageHead | None = None
     """The result of this tool call, folded into its line."""
+    opening: bool = False
+    """Whether it belongs to the first request, which finds nothing cached and is no reason to worry."""
+
+
+def in_first_answer(heads: Sequence[MessageHead], item: int) -> bool:
+    """Whether nothing but the model spoke between its first words and this one: one request answered with them."""
+    before = heads[: item + 1] if item < OPENING else ()
+    first = next((place for place, head in enumerate(before) if head.role == "assistant"), None)
+    return first is not None and all(head.role == "assistant" for head in before[first:])
 
 
 def estimated_height(head: MessageHead, width: int) -> int:
@@ -236,7 +247,7 @@ def _right(head: MessageHead, message: Message | None, frame: Frame) -> list[Run
         hit = usage.hit_rate
         read, write = count(usage.cache_read), count(usage.cache_write)
         out.append((f"in {count(usage.input)} read {read} write {write} out {count(usage.output)}  ", "muted"))
-        bad = hit is not None and hit < 0.5 and usage.prompt_size > 4_096
+        bad = not frame.opening and hit is not None and hit < 0.5 and usage.prompt_size > 4_096
         out.append((f"hit {rate(hit)}{frame.glyphs.bad if bad else ''}  ", "bad" if bad else "muted"))
     if head.at is not None and not frame.folded:
         out.append((f"{frame.moment.full(head.at)}  ", "muted"))

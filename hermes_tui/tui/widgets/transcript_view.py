@@ -33,6 +33,7 @@ from hermes_tui.tui.views.blocks import (
     Frame,
     body_line,
     estimated_height,
+    in_first_answer,
     part_line,
     title_line,
     waiting_line,
@@ -307,6 +308,7 @@ class TranscriptView(Inked, ScrollView, can_focus=True):
             current=item == self.cursor,
             number=item + 1 if self.numbered else 0,
             result=self.heads[result] if result is not None else None,
+            opening=in_first_answer(self.heads, item),
         )
 
     def _needs_text(self, item: int) -> bool:

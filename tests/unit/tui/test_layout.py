@@ -17,7 +17,7 @@ from hermes_tui.tui.formats import Moment, money, tokens
 from hermes_tui.tui.glyphs import ASCII, UNICODE
 from hermes_tui.tui.heights import BLOCK, VariedHeights
 from hermes_tui.tui.inks import clip, line_width
-from hermes_tui.tui.views.blocks import Frame, body_line, make_block, part_line, title_line
+from hermes_tui.tui.views.blocks import Frame, body_line, in_first_answer, make_block, part_line, title_line
 from hermes_tui.tui.views.cost_table import GROUPINGS
 from hermes_tui.tui.views.cost_table import heading as cost_heading
 from hermes_tui.tui.views.plot import Curve, plot_lines
@@ -171,3 +171,11 @@ def test_numbers_read_well() -> None:
     assert money(Cost(0.0032, "actual")) == "0.0032"
     assert money(Cost(0.0, "included")) == "incl"
     assert money(Cost(None, None)) == "-"
+
+
+def test_the_first_answer_ends_where_another_speaks() -> None:
+    heads = [
+        MessageHead(str(place), 0, SessionId("s"), RawText(role), "reply", "live", None, 1)
+        for place, role in enumerate(("user", "assistant", "assistant", "tool", "assistant"))
+    ]
+    assert [in_first_answer(heads, place) for place in range(5)] == [False, True, True, False, False]
