@@ -35,6 +35,14 @@ class UsageLedger:
             if within(at, self._since, self._until):
                 self._ledger(row, self._key(row, request, request, at)).add_request(request)
 
+    def add_sums(self, row: SessionRow) -> None:
+        """Add what a row sums up to, where the single usages behind it cannot be read."""
+        for spend in row.spend:
+            at = row.started_at if spend.last_at is None else spend.last_at
+            if within(at, self._since, self._until):
+                key = self._key(row, Slot(None, row.source, row.cwd, row.session_key, spend), spend, at)
+                self._ledger(row, key).add(spend)
+
     def _add_slots(self, row: SessionRow, slots: Sequence[Slot]) -> bool:
         """Add sums in place of requests, which is a tenth of the work; not where a limit cuts one of them."""
         inside = [slot.inside(self._since, self._until) for slot in slots]

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from hermes_tui.model import CacheEvent, Request, SessionId
+from hermes_tui.storage.errors import StoreDamaged
 from hermes_tui.storage.reading import ReadConnection
 from hermes_tui.stores.hermes.asking import Asking
 from hermes_tui.stores.hermes.cells import filled_text, text_or_none
@@ -37,12 +38,22 @@ def read_requests(asking: Asking, ids: Sequence[str] | None, since: float | None
     chains = _chains(links, wanted)
     for start in range(0, len(chains), BATCH):
         some = chains[start : start + BATCH]
-        found = asking.ask(_of_chains, some)
-        for request in found:
+        for request in _points(asking, some):
             outside = wanted is not None and request.session_id not in wanted
             if outside or (since is not None and (request.at is None or request.at < since)):
                 continue
             yield request
+
+
+def _points(asking: Asking, chains: Sequence[Sequence[Link]]) -> list[Request]:
+    """The points of some chains; a damaged page loses the chain that lies on it, as it does from the list."""
+    try:
+        return asking.ask(_of_chains, chains)
+    except StoreDamaged:
+        if len(chains) <= 1:
+            return []
+    middle = len(chains) // 2
+    return [*_points(asking, chains[:middle]), *_points(asking, chains[middle:])]
 
 
 def _chains(links: Links, wanted: frozenset[str] | None) -> list[list[Link]]:

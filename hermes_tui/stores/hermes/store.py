@@ -219,7 +219,22 @@ class HermesStore:
 
         if not self._readable():
             return UsageReport((), {}, distinct=0)
-        return self._asking.ask(read_usage, grouping, since, until, zone)
+        try:
+            return self._asking.ask(read_usage, grouping, since, until, zone)
+        except StoreDamaged:
+            return self._salvaged_usage(grouping, since, until, zone)
+
+    def _salvaged_usage(
+        self, grouping: CostGrouping, since: float | None, until: float | None, zone: tzinfo
+    ) -> UsageReport:
+        """Usage by way of the rows of the list, which go around broken pages; `doctor` tells of those."""
+        from hermes_tui.stores.log_usage import UsageLedger
+
+        ledger = UsageLedger(grouping, since, until, zone)
+        ids = [entry.id for entry in self.listing(ListQuery(sessions=True)).entries]
+        for row in self.rows(ids, conversation=False):
+            ledger.add_sums(row)
+        return ledger.report()
 
     def requests(self, ids: Sequence[SessionId] | None, since: float | None = None) -> Iterator[Request]:
         """Usage rows as points."""

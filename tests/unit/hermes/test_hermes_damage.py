@@ -310,6 +310,23 @@ def test_a_damaged_page_loses_what_lies_on_it_and_nothing_else(tmp_path: Path, t
     assert store.status().state != "unreadable"
 
 
+@pytest.mark.parametrize("table", ["sessions", "session_model_usage"])
+def test_a_damaged_page_leaves_costs_and_cache_points_of_the_other_sessions(tmp_path: Path, table: str) -> None:
+    home = copied(tmp_path)
+    damage_first_leaf(home / "state.db", table)
+    store = stores(home)["hermes/default"]
+    ids = [entry.id for entry in store.listing(ListQuery(sessions=True)).entries]
+    listed = sum((row.usage for row in store.rows(ids, conversation=False) if row.usage is not None), NO_USAGE)
+    groupings: tuple[CostGrouping, ...] = ("model", "task", "day", "source", "session", "store")
+    totals = [sum((one.spend.usage for one in store.usage(name, None, None, UTC).sums), NO_USAGE) for name in groupings]
+    assert totals == [listed] * len(groupings)
+    assert listed.input > 0
+    points = list(store.requests(None))
+    # All usage rows of the sample lie on the one page that is broken; then there is no point to give.
+    assert points or table == "session_model_usage"
+    assert {point.session_id for point in points} <= set(ids)
+
+
 def damage_first_leaf(path: Path, table: str) -> None:
     """Overwrite one page of rows of a table or index."""
     connection = apsw.Connection(str(path))
