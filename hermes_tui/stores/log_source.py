@@ -226,7 +226,26 @@ class _Kept:
     folded: Folded
 
 
-class ScanSource:
+class NothingKept:
+    """What a source says that keeps nothing beyond this process."""
+
+    def peeks(self, logs: Sequence[LogFile]) -> Iterable[tuple[LogFile, SessionRow]]:
+        """None are kept."""
+        del logs
+        return ()
+
+    def lag(self, logs: Sequence[LogFile]) -> int | None:
+        """Nothing to lag behind."""
+        del logs
+        return None
+
+    @property
+    def fallbacks(self) -> Mapping[str, int]:
+        """Reading is what it does; it falls back on nothing."""
+        return {}
+
+
+class ScanSource(NothingKept):
     """Folds files when asked and remembers what it folded while the files stay as they are."""
 
     origin: Origin = "scan"
@@ -261,21 +280,6 @@ class ScanSource:
         folded = fold_log(log, self._make, place, keep=keep, pulse=pulse)
         self._remember(log, folded)
         return folded.summary
-
-    def peeks(self, logs: Sequence[LogFile]) -> Iterable[tuple[LogFile, SessionRow]]:
-        """None: a scan keeps nothing beyond this process."""
-        del logs
-        return ()
-
-    def lag(self, logs: Sequence[LogFile]) -> int | None:
-        """Nothing to lag behind."""
-        del logs
-        return None
-
-    @property
-    def fallbacks(self) -> Mapping[str, int]:
-        """Reading the log is what a scan does; it falls back on nothing."""
-        return {}
 
     def remembers(self, log: LogFile) -> bool:
         """Whether this log, as it is now, need not be read."""

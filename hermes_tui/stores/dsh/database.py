@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Final
 
 import zstandard
 
-from hermes_tui.model import MessageHead, Origin, PowerCut, SessionId, SessionRow, StoreRef
+from hermes_tui.model import MessageHead, Origin, PowerCut, SessionId, StoreRef
 from hermes_tui.storage.errors import StorageError
 from hermes_tui.storage.reading import Interrupts, ReadConnection, read_only
 from hermes_tui.storage.stamps import FileStamp, file_stamp
@@ -23,7 +23,7 @@ from hermes_tui.stores.dsh.content import entry_id, json_value
 from hermes_tui.stores.dsh.events import BadRow, Event, event_of
 from hermes_tui.stores.dsh.fold import EventFold
 from hermes_tui.stores.dsh.format import PACKED_TYPES, Header, moment, text_or_none, version_refusal, whole
-from hermes_tui.stores.log_source import MALFORMED
+from hermes_tui.stores.log_source import MALFORMED, NothingKept
 from hermes_tui.stores.logs import LogFile, LogSummary, Pulse, no_pulse
 
 APPLICATION_ID: Final = 1_146_308_688
@@ -228,7 +228,7 @@ def _data(stored: object) -> object:
     return json_value(str(stored).encode("utf-8", "surrogatepass"))
 
 
-class DatabaseSource:
+class DatabaseSource(NothingKept):
     """Summaries of sessions in a database, remembered while it stays as it is."""
 
     origin: Origin = "store"
@@ -243,21 +243,6 @@ class DatabaseSource:
         for log in logs:
             pulse()
             yield log, self.summary(log)
-
-    def peeks(self, logs: Sequence[LogFile]) -> Iterable[tuple[LogFile, SessionRow]]:
-        """Nothing is kept beyond the summaries."""
-        del logs
-        return ()
-
-    def lag(self, logs: Sequence[LogFile]) -> int | None:
-        """Nothing is kept beyond this process."""
-        del logs
-        return None
-
-    @property
-    def fallbacks(self) -> Mapping[str, int]:
-        """See :class:`SummarySource`."""
-        return {}
 
     def summary(self, log: LogFile) -> LogSummary:
         """One session, folded now or remembered; a session that vanished is told by its problem."""
