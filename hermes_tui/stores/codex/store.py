@@ -331,18 +331,19 @@ class CodexStore(LogStore):
         if row.parts == 1:
             return row
         try:
-            whole = self._across(spans)
+            whole = self._across(spans[0].path, spans)
         except OSError:
             return row  # a file cannot be read any more: its own summary counts that as a problem
         return replace(row, message_count=whole.message_count, tool_call_count=whole.tool_call_count)
 
-    def _across(self, spans: Sequence[Span]) -> SessionRow:
-        """The own, living stretches of a thread folded as if they were one file."""
-        own = [span for span in spans if not span.inherited and not span.rewound]
+    def _across(self, path: str, spans: Iterable[Span]) -> SessionRow:
+        """The own, living ones of these stretches of a thread folded as if they were one file, that of this path."""
         logs = {log.path: log for log in self.index().logs}
-        fold = CodexFold(self.ref, logs[own[0].path], precise=True)
+        fold = CodexFold(self.ref, logs[path], precise=True)
         pulse = self.pulse()
-        for span in own:
+        for span in spans:
+            if span.inherited or span.rewound:
+                continue
             for number, record in enumerate(span_records(span)):
                 if number % PULSE_EVERY == 0:
                     pulse()
@@ -421,16 +422,32 @@ class CodexStore(LogStore):
         nodes: list[LineageNode] = []
         for here in tree:
             row, summaries = folded[here]
-            nodes.append(self._node(index, here, row, summaries))
-            nodes.extend(self._reverts(index, here))
+            if len(summaries) > 1:
+                nodes.extend(self._segment_nodes(index, row, summaries))
+            else:
+                nodes.append(self._node(index, here, row, summaries))
         return Lineage(session_id, tree[0], self.chain(session_id), tuple(nodes))
 
-    def _reverts(self, index: LogIndex, thread: SessionId) -> Iterator[LineageNode]:
-        logs = index.logs_of.get(thread, ())
-        for log, summary in self.summaries(logs[1:]):
-            segment = SessionId(read_name(log.path.rpartition("/")[2]).segment or log.path.rpartition("/")[2])
-            row = replace(with_requests(summary), id=segment, parent_id=thread, lineage_kind="revert")
-            yield LineageNode(segment, thread, "revert", row, summary.compactions)
+    def _segment_nodes(
+        self, index: LogIndex, row: SessionRow, summaries: Sequence[LogSummary]
+    ) -> Iterator[LineageNode]:
+        """A reverted thread: a node for each of its files, with its own part, so that they sum up to the thread."""
+        spans = self._files().spans(row.id)
+        for number, (log, summary) in enumerate(zip(index.logs_of[row.id], summaries, strict=True)):
+            own = with_requests(summary)
+            try:
+                living = self._across(log.path, (span for span in spans if span.path == log.path))
+                own = replace(own, message_count=living.message_count, tool_call_count=living.tool_call_count)
+            except OSError:
+                pass  # the file cannot be read any more: its own summary counts that as a problem
+            if number == 0:
+                first = replace(own, title=row.title, parent_id=row.parent_id, lineage_kind=row.lineage_kind)
+                yield self._node(index, row.id, replace(first, id=row.id), (summary,))
+                continue
+            name = log.path.rpartition("/")[2]
+            segment = SessionId(read_name(name).segment or name)
+            reverted = replace(own, id=segment, parent_id=row.id, lineage_kind="revert")
+            yield LineageNode(segment, row.id, "revert", reverted, summary.compactions)
 
     def transcript(self, ids: Sequence[SessionId]) -> Transcript:
         """See :meth:`Store.transcript`."""

@@ -11,6 +11,7 @@ from hermes_tui.model import SessionId
 from hermes_tui.stores.codex.demo import write_demo
 from hermes_tui.stores.codex.demo_writer import Clock, Rollout, uuid7
 from hermes_tui.stores.codex.store import CodexStore
+from hermes_tui.stores.conversation import usage_of
 from tests.unit.codex.conftest import open_home
 from tests.unit.codex.rollouts import THREAD, event, meta, output, said, turn, write
 
@@ -79,8 +80,11 @@ def test_a_thread_reverted_twice_shows_what_each_revert_took_away(tmp_path: Path
     assert [text for text, state in shown if state == "rewound"] == ["ask three", "say three", "ask five", "say five"]
     row = store.rows([SessionId(first.thread_id)])[0]
     assert (row.parts, row.title, row.request_count, row.message_count) == (3, "ask one", 6, 8)
-    kinds = [(node.kind, node.parent_id) for node in store.lineage(SessionId(first.thread_id)).nodes]
+    nodes = store.lineage(SessionId(first.thread_id)).nodes
+    kinds = [(node.kind, node.parent_id) for node in nodes]
     assert kinds == [("root", None), ("revert", first.thread_id), ("revert", first.thread_id)]
+    assert [(node.row.request_count, node.row.message_count) for node in nodes] == [(3, 4), (2, 2), (1, 2)]
+    assert usage_of(spend for node in nodes for spend in node.row.spend) == row.usage
 
 
 def test_a_revert_back_into_the_first_segment_leaves_the_second_as_rewound(tmp_path: Path) -> None:
