@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -58,6 +58,8 @@ class AgentMirror:
     detail: str | None = None
     odd: int = 0
     """Rows without an id or a path, which name no thread."""
+    passed: AgentMirror | None = None
+    """A newer generation that could not be used in place of this one."""
 
     @property
     def usable(self) -> bool:
@@ -90,7 +92,7 @@ def read_mirror(folders: Sequence[str], interrupts: Interrupts) -> AgentMirror:
     for generation, path in mirror_files(folders):
         mirror = _read(path, generation, interrupts)
         if mirror.usable:
-            return mirror
+            return replace(mirror, passed=first)
         first = first or mirror
     return first or AgentMirror(fallback="missing", detail="there is no state_N.sqlite")
 
@@ -99,6 +101,9 @@ def _read(path: str, generation: int, interrupts: Interrupts) -> AgentMirror:
     try:
         with read_only(path, busy_ms=1000, interrupts=interrupts) as database:
             columns = database.columns("threads")
+            if database.way == "empty":
+                # Codex takes it for a broken one and makes it anew (facts/codex.md section 8).
+                return AgentMirror(path, generation, fallback="broken", detail="it is empty")
             if not {"id", "rollout_path"} <= columns:
                 return AgentMirror(path, generation, fallback="unknown-schema", detail="it has no table of threads")
             wanted = [column for column in _COLUMNS if column in columns]

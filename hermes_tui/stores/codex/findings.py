@@ -53,6 +53,14 @@ def _mirror_findings(picture: Picture) -> Iterator[Finding]:
         detail = f"Codex' own mirror is not used: {mirror.fallback} ({mirror.detail})"
         yield Finding(f"agent-mirror-{mirror.fallback}", severity, detail, advice=advice, paths=paths)
         return
+    if mirror.passed is not None:
+        newer = mirror.passed
+        detail = f"generation {newer.generation} of the mirror is not used: {newer.fallback} ({newer.detail})"
+        yield Finding(
+            f"agent-mirror-{newer.fallback}", "warn", f"{detail}; the list is by generation {mirror.generation}",
+            advice="Codex may not write to the older one any more; what it lacks is read from the rollouts.",
+            paths=(newer.path or "",),
+        )  # fmt: skip
     if mirror.generation is not None and mirror.generation > KNOWN_GENERATION:
         detail = (
             f"the mirror is of generation {mirror.generation}; {KNOWN_GENERATION} is the newest we were checked with"

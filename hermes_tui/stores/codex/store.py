@@ -15,6 +15,7 @@ from hermes_tui.model import (
     Lineage,
     LineageNode,
     PowerCut,
+    Problem,
     Recovery,
     Request,
     ResumeCommand,
@@ -454,9 +455,15 @@ class CodexStore(LogStore):
         index = self.recent_index(ids)
         files = ThreadFiles(lambda thread: index.logs_of.get(thread, ()), None)
         spans = [span for thread in dict.fromkeys(ids) for span in files.spans(thread)]
-        return CodexTranscript(
-            ids[-1] if ids else SessionId(""), list(dict.fromkeys(spans)), files.problems, self.pulse()
-        )
+        problems = [*files.problems, *self._gone(index, ids)]
+        return CodexTranscript(ids[-1] if ids else SessionId(""), list(dict.fromkeys(spans)), problems, self.pulse())
+
+    def _gone(self, index: LogIndex, ids: Sequence[SessionId]) -> Iterator[Problem]:
+        """Why a thread that only the mirror knows has no messages."""
+        for thread in ids:
+            row = self._now().mirror.rows.get(thread)
+            if row is not None and thread in index.rows and not index.logs_of[thread]:
+                yield Problem(row.path, None, None, "the rollout is gone: only its row in Codex' own mirror is left")
 
     def recovery(self, session_id: SessionId, cut: PowerCut | None = None) -> Recovery:
         """See :meth:`Store.recovery`; from the rollouts alone.
@@ -474,7 +481,8 @@ class CodexStore(LogStore):
         files = self._files(ends)
         rebuilt = recovery.rebuild(files.live(session_id), ends)
         base = rebuilt.base
-        missing = tuple(recovery.ignored_of(problem) for problem in files.problems)
+        gone = self._gone(self.index(), (session_id,))
+        missing = tuple(recovery.ignored_of(problem) for problem in (*files.problems, *gone))
         return Recovery(
             session_id=session_id,
             base_kind="start" if base is None else "compaction",

@@ -75,7 +75,7 @@ def test_the_status_names_where_the_list_comes_from(home: Path) -> None:
         (lambda path: path.unlink(), "missing"),
         (lambda path: path.write_bytes(b"garbage" * 1000), "broken"),
         (lambda path: path.write_bytes(path.read_bytes()[:9000]), "broken"),
-        (lambda path: path.write_bytes(b""), "unknown-schema"),
+        (lambda path: path.write_bytes(b""), "broken"),
     ],
 )
 def test_without_a_mirror_the_folders_are_scanned(home: Path, spoil: object, reason: str) -> None:
@@ -140,8 +140,13 @@ def test_a_row_without_a_file_is_shown_as_missing(home: Path, labels: dict[str, 
     status = store.status()
     assert (status.state, status.sessions) == ("degraded", 17)
     assert "rollout-missing" in {finding.code for finding in status.findings}
-    assert list(store.transcript([SessionId(labels["image"])]).heads()) == []
-    assert store.recovery(SessionId(labels["image"])).messages == ()
+    transcript = store.transcript([SessionId(labels["image"])])
+    assert list(transcript.heads()) == []
+    assert [problem.reason for problem in transcript.problems] == [
+        "the rollout is gone: only its row in Codex' own mirror is left"
+    ]
+    recovery = store.recovery(SessionId(labels["image"]))
+    assert (recovery.messages, len(recovery.ignored)) == ((), 1)
 
 
 def test_a_file_without_a_row_is_scanned(home: Path) -> None:
@@ -183,7 +188,11 @@ def test_the_newest_generation_that_can_be_read_counts(home: Path) -> None:
     assert status_of(home).lag == 0
     assert "agent-mirror-newer" in codes(home)
     (home / "state_7.sqlite").write_bytes(b"not a database at all" * 99)
-    assert status_of(home).lag == 0
+    status = status_of(home)
+    assert (status.lag, status.origin, status.state) == (0, "agent-mirror", "degraded")
+    told = next(finding for finding in status.findings if finding.code == "agent-mirror-broken")
+    assert "generation 7 of the mirror is not used" in told.detail
+    assert told.detail.endswith("the list is by generation 6")
 
 
 def test_columns_of_another_version_are_no_reason_to_fail(home: Path) -> None:
