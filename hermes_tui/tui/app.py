@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from textual import work
-from textual.app import App, SystemCommand
+from textual.app import SystemCommand
 from textual.binding import BindingType
 from textual.screen import Screen
 
@@ -22,6 +22,7 @@ from hermes_tui.tui.messages import LibraryOpened, MirrorMoved, ShowPlace, ShowT
 from hermes_tui.tui.places import places
 from hermes_tui.tui.screens.place import Place
 from hermes_tui.tui.stylesheets import sheet
+from hermes_tui.tui.typeahead import KeysInOrder
 
 if TYPE_CHECKING:
     from hermes_tui.library.live import Live
@@ -33,7 +34,7 @@ COLOURLESS: Final = "ansi-dark"
 """NO_COLOR: the ansi themes send no colours of ours (facts/textual.md, section 6)."""
 
 
-class HermesTui(App[None]):
+class HermesTui(KeysInOrder):
     """A terminal browser for the conversations that AI agents leave on disk."""
 
     TITLE = "hermes-tui"
