@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -181,6 +182,12 @@ def nothing_there(paths: Sequence[str]) -> StoreFailed:
     named = ", ".join(paths)
     absent = [path for path in paths if not Path(path).expanduser().exists()]
     reason = "does not exist" if len(absent) == len(paths) else "holds no store that is known"
+    around = [
+        place for path in paths if path not in absent and (place := registry.store_around(Path(path).expanduser()))
+    ]
+    if around:
+        where = shlex.quote(str(around[0].path))
+        return StoreFailed(f"{named} is only part of a {around[0].agent} store", f"Give the whole: --store {where}")
     return StoreFailed(
         f"{named} {reason}",
         "Looked for a state.db, a Hermes home with profiles, a Codex home, a Claude config folder, a DSH home, or a "

@@ -102,6 +102,14 @@ def places_at(path: Path) -> list[Place]:
     return []
 
 
+def store_around(path: Path) -> Place | None:
+    """The nearest store whose folder a place lies in; only part of it was given then."""
+    for above in path.absolute().parents:
+        for place in _recognised(above):
+            return place
+    return None
+
+
 def _deeper(level: Sequence[Path], found: Sequence[Place]) -> list[Place]:
     """Stores one folder below the neighbours of those found: ``DIR/claude`` beside ``DIR/dsh/dot-dsh``."""
     taken = {place.path for place in found}

@@ -296,6 +296,27 @@ def test_json_is_one_document_on_stdout(store: Path) -> None:
     assert "/nowhere does not exist" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("name", "whole", "part"),
+    [
+        ("codex", "", "sessions"),
+        ("codex", "", "session_index.jsonl"),
+        ("claude/dot-claude", "", "projects"),
+        ("claude/dot-claude", "", "projects/-home-ana-code-tui-app"),
+        ("dsh/dot-dsh", "", "storages"),
+        ("dsh/dot-dsh", "sessions", "sessions/--home-ana-code-weather-cli--"),
+    ],
+)
+def test_part_of_a_store_is_told_with_the_whole(
+    cli: Cli, sample: Callable[[str], Path], name: str, whole: str, part: str
+) -> None:
+    home = sample(name)
+    answer = cli("list", "--store", str(home / part), "--json")
+    assert answer.code == 3
+    assert f"{part} is only part of a {name.partition('/')[0]} store" in answer.json["error"]["message"]
+    assert answer.json["error"]["advice"] == f"Give the whole: --store {home / whole}"
+
+
 def test_a_fault_of_ours_is_a_message_and_a_log(
     cli: Cli, contract: Contract, store: Path, own_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
