@@ -16,12 +16,15 @@ from pathlib import Path
 from typing import TypeVar
 
 from hermes_tui.model import ListQuery, SessionId
+from hermes_tui.stores.claude.inline import ANY_VERSION_BELOW
+from hermes_tui.stores.claude.peek import LITE
+from hermes_tui.stores.claude.store import ClaudeStore
 from hermes_tui.stores.logs import LogFile, LogStore
 from hermes_tui.stores.registry import open_places, places_at
 
 HEAD = 64 << 10
 TAIL = 8 << 10
-"""What a peek reads of a log."""
+"""What a peek at a rollout reads."""
 LIST_FACTOR = 3.0
 """A list from a scan takes at most so many times a bare pass that reads the same bytes (issue 5)."""
 FIRST_SCREEN_S = 0.3
@@ -48,15 +51,24 @@ class Figures:
         return answer, used
 
 
-def bare_pass(paths: list[str]) -> int:
+def reads_of(store: LogStore, log: LogFile) -> list[tuple[int, int]]:
+    """Offset and length of what a peek may read of a log: small transcripts are looked through for sub-agents."""
+    if not isinstance(store, ClaudeStore):
+        head, tail = HEAD, TAIL
+    elif log.size < ANY_VERSION_BELOW:
+        return [(0, log.size)]
+    else:
+        head = tail = LITE
+    return [(0, head)] if log.size <= head else [(0, head), (max(head, log.size - tail), tail)]
+
+
+def bare_pass(reads: list[tuple[str, list[tuple[int, int]]]]) -> int:
     """Read what a peek reads, and nothing else."""
     total = 0
-    for path in paths:
+    for path, pieces in reads:
         handle = os.open(path, os.O_RDONLY)
-        total += len(os.read(handle, HEAD))
-        size = os.fstat(handle).st_size
-        if size > HEAD:
-            total += len(os.pread(handle, TAIL, max(0, size - TAIL)))
+        for offset, length in pieces:
+            total += len(os.pread(handle, length, offset))
         os.close(handle)
     return total
 
@@ -64,10 +76,10 @@ def bare_pass(paths: list[str]) -> int:
 def measure_list(store: LogStore, figures: Figures) -> None:
     """List, first page, and the list again while nothing changed."""
     logs = store.logs()
-    paths = [log.path for log in logs]
-    bare_pass(paths)
+    reads = [(log.path, reads_of(store, log)) for log in logs]
+    bare_pass(reads)
     walked, walk_s = figures.measure("walk the folders", store.logs)
-    _, bare_s = figures.measure(f"bare pass over {len(walked)} logs", lambda: bare_pass(paths))
+    _, bare_s = figures.measure(f"bare pass over {len(walked)} logs", lambda: bare_pass(reads))
     limit = LIST_FACTOR * (bare_s + walk_s)
     listing, _ = figures.measure("list from a scan", lambda: store.listing(ListQuery()), limit)
     page = [entry.id for entry in listing.entries[:PAGE]]

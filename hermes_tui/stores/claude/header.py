@@ -52,6 +52,10 @@ class Header:
         Returns:
             what changed since the line before that the system prompt depends on, in words.
         """
+        return self._context_changes(fields) if self.look(fields, at) else []
+
+    def look(self, fields: Fields, at: float | None) -> bool:
+        """The same without comparing: whether anything differs from the line before that might be a change."""
         if at is None:
             self.absurd_times += 1
         else:
@@ -67,12 +71,12 @@ class Header:
             self.forked_from = text_of(forked.get("sessionId")) if isinstance(forked, dict) else None
         said = [get("version"), get("entrypoint"), get("cwd"), get("gitBranch")]
         if said == self.said:
-            return []
+            return False
         self.said = said
         self.cwd = self.cwd or text_of(get("cwd"))
         self.git_branch = text_of(get("gitBranch")) or self.git_branch
         self.entrypoint = self.entrypoint or text_of(get("entrypoint"))
-        return self._context_changes(fields)
+        return True
 
     def _context_changes(self, fields: Fields) -> list[str]:
         changes = []

@@ -7,6 +7,7 @@ add up to the store.
 from __future__ import annotations
 
 import mmap
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -18,7 +19,8 @@ OLD_VERSIONS: Final = ("1.", "2.0.")
 """Builds that wrote such lines; newer ones have a file for each sub-agent."""
 ANY_VERSION_BELOW: Final = 262_144
 """Bytes up to which a file of any build is looked through: imported and mended logs carry lines of several builds."""
-_MARKS: Final = (b'"isSidechain":true', b'"isSidechain": true')
+_MARK: Final = re.compile(rb'Sidechain": ?true')
+"""Begins with the rarest of its letters, which is what the search looks for first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,12 @@ def holds(path: str) -> bool:
         open(path, "rb") as file,  # noqa: PTH123 - a log, no database
         mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text,
     ):
-        return any(text.find(mark) >= 0 for mark in _MARKS)
+        return marked(text)
+
+
+def marked(text: bytes | mmap.mmap) -> bool:
+    """Whether some line of a text says that it is a sub-agent's; one pass, for many texts are looked through."""
+    return _MARK.search(text) is not None
 
 
 def inline_agents(entries: Sequence[Entry]) -> list[Inline]:

@@ -7,13 +7,14 @@ lies between is seen when the session is opened or stands on the page.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 import orjson
 
 from hermes_tui.stores.claude.header import PROMPT_CUT, Header
+from hermes_tui.stores.claude.inline import ANY_VERSION_BELOW, marked
 from hermes_tui.stores.claude.lines import MESSAGE_TYPES, Fields, text_of, time_of
 from hermes_tui.stores.claude.parts import parts_of
 
@@ -45,6 +46,8 @@ class Peek:
     """Whether the first message line is a sub-agent's."""
     version: str | None = None
     problems: int = 0
+    agents: bool | None = None
+    """Whether sub-agents' lines stand in it; ``None`` where it was not read whole."""
 
 
 class Ends(NamedTuple):
@@ -57,18 +60,25 @@ class Ends(NamedTuple):
     summaries: Mapping[str, str]
     """Old titles by the line they are about."""
     forked_from: str | None
+    agents: bool | None = None
+    """Whether lines of sub-agents stand in the file; ``None`` where nobody looked."""
 
 
 def ends_of(found: Peek) -> Ends:
     """The part of a peek that is kept."""
-    header = found.header
+    header, agents = found.header, found.agents
     return Ends(
-        found.roots, found.first_boundary, found.last_uuids, found.version, header.summaries, header.forked_from
+        found.roots, found.first_boundary, found.last_uuids, found.version, header.summaries, header.forked_from, agents
     )
 
 
-def peek(path: str, size: int) -> Peek:
+def peek(path: str, size: int, *, inside: bool = False) -> Peek:
     """Read the two ends of a transcript: a little of each, and all 65,536 bytes where that does not tell enough.
+
+    Args:
+        path: the file.
+        size: its bytes.
+        inside: a small file is read whole, at once, to see whether sub-agents' lines stand in it.
 
     Raises:
         OSError: it cannot be read.
@@ -76,27 +86,40 @@ def peek(path: str, size: int) -> Peek:
     result = Peek()
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        _read_head(result, file, size)
-        _read_tail(result, file, size)
+        if inside and size < ANY_VERSION_BELOW:
+            text = os.pread(file, size, 0)
+            result.agents = marked(text)
+            _read(result, lambda length, start: text[start : start + length], size)
+        else:
+            _read(result, lambda length, start: os.pread(file, length, start), size)
     finally:
         os.close(file)
     return result
 
 
-def _read_head(result: Peek, file: int, size: int) -> None:
-    if _take_head(result, os.pread(file, FIRST, 0), whole=size <= FIRST) or size <= FIRST:
+Piece = Callable[[int, int], bytes]
+"""So many bytes from there on."""
+
+
+def _read(result: Peek, piece: Piece, size: int) -> None:
+    _read_head(result, piece, size)
+    _read_tail(result, piece, size)
+
+
+def _read_head(result: Peek, piece: Piece, size: int) -> None:
+    if _take_head(result, piece(FIRST, 0), whole=size <= FIRST) or size <= FIRST:
         return
     # A little is not enough: begin again, so that no line is taken twice.
     result.header, result.messages, result.problems = Header(), 0, 0
     result.first_prompt = result.command = result.first_boundary = None
     result.roots.clear()
-    _take_head(result, os.pread(file, LITE, 0), whole=size <= LITE)
+    _take_head(result, piece(LITE, 0), whole=size <= LITE)
 
 
-def _read_tail(result: Peek, file: int, size: int) -> None:
+def _read_tail(result: Peek, piece: Piece, size: int) -> None:
     for length in (FIRST, LITE):
         start = max(0, size - length)
-        later, seen = _take_tail(result, os.pread(file, length, start), whole=start == 0)
+        later, seen = _take_tail(result, piece(length, start), whole=start == 0)
         if start == 0 or (later.last_prompt and seen):
             break
     _merge(result, later, seen)
@@ -129,7 +152,7 @@ def _take_head(result: Peek, head: bytes, *, whole: bool) -> bool:
 
 
 def _take_message(result: Peek, fields: Fields) -> None:
-    result.header.take_message(fields, time_of(fields.get("timestamp")))
+    result.header.look(fields, time_of(fields.get("timestamp")))
     uuid = text_of(fields.get("uuid"))
     if result.messages == 0:
         result.sidechain = fields.get("isSidechain") is True
@@ -150,17 +173,21 @@ def _take_message(result: Peek, fields: Fields) -> None:
 
 def _take_tail(result: Peek, tail: bytes, *, whole: bool) -> tuple[Header, int]:
     """Titles and folder from header lines, time and branch from the last message lines, of which it gives the count."""
-    lines = tail.split(b"\n")
-    if not whole:
-        del lines[0]  # it began before the tail
     later = Header()
     seen = 0
     result.last_uuids.clear()
     taken: list[Fields] = []
-    for line in reversed(lines):
-        if not line or (seen >= LAST_LINES and line.startswith(_MESSAGE_START)) or line.startswith(_SKIPPED_STARTS):
+    end = len(tail)
+    while end >= 0:
+        before = tail.rfind(b"\n", 0, end)
+        if before < 0 and not whole:
+            break  # this line began before the tail
+        begin, stop, end = before + 1, end, before
+        if begin == stop or (seen >= LAST_LINES and tail.startswith(_MESSAGE_START, begin)):
             continue
-        fields = _parsed(line)
+        if tail.startswith(_SKIPPED_STARTS, begin):
+            continue
+        fields = _parsed(tail[begin:stop])
         if fields is None:
             continue
         if text_of(fields.get("type")) in MESSAGE_TYPES:
@@ -171,7 +198,7 @@ def _take_tail(result: Peek, tail: bytes, *, whole: bool) -> tuple[Header, int]:
     for fields in reversed(taken):
         if text_of(fields.get("type")) in MESSAGE_TYPES:
             result.last_uuids += [uuid for uuid in (text_of(fields.get("uuid")),) if uuid]
-            later.take_message(fields, time_of(fields.get("timestamp")))
+            later.look(fields, time_of(fields.get("timestamp")))
         else:
             later.take(fields, 0)
     return later, min(seen, LAST_LINES)

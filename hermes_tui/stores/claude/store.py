@@ -73,15 +73,18 @@ class ClaudeStore(LogStore):
 
     def peek(self, log: LogFile) -> SessionRow:
         """The row the two ends of a log give, without what its relations say."""
-        found = peek(log.path, log.size)
+        found = self._look(log)
         self._remember_ends(log, ends_of(found))
         return self._peeked_row(log, found)
+
+    def _look(self, log: LogFile) -> Peek:
+        return peek(log.path, log.size, inside=log.path not in self._met.agents)
 
     def _ends_of(self, log: LogFile) -> Ends:
         known = self._ends.get(log.path)
         if known is not None and known[0] == log:
             return known[1]
-        found = ends_of(peek(log.path, log.size))
+        found = ends_of(self._look(log))
         self._remember_ends(log, found)
         return found
 
@@ -170,7 +173,8 @@ class ClaudeStore(LogStore):
         if known is not None and known[0] == log:
             return known[1]
         try:
-            fold = self._whole(log) if holds(log.path) else None
+            inside = ends[1].agents if ends[1].agents is not None else holds(log.path)
+            fold = self._whole(log) if inside else None
         except (OSError, ValueError):
             return ()  # its own row tells why
         agents = tuple(inline_agents(fold.entries)) if fold is not None else ()

@@ -26,9 +26,13 @@ TAIL_REACH: Final = 64 << 10
 """Bytes from the end within which the last whole line and the end of the last turn are looked for."""
 QUICK_HEAD: Final = 64 << 10
 QUICK_TAIL: Final = 8 << 10
-"""Bytes of a first look: enough where nothing is odd."""
+"""Bytes of a quick look: enough where nothing is odd."""
+QUICK_FIRST: Final = 16 << 10
+"""Bytes of the head that are read first: they hold the first prompt of most threads."""
 _WORD_REACH: Final = 600
 """Bytes of a line within which those words stand when they say what the line is."""
+_TYPE_REACH: Final = 120
+"""Bytes of a line as the program writes it within which its type stands: behind the time and the ordinal."""
 
 
 @dataclass(slots=True)
@@ -171,8 +175,9 @@ def peek(ref: StoreRef, log: LogFile, now: float) -> SessionRow:
     """
     if is_oldest(log.path):
         return CodexFold(ref, log).summary().row
-    begun, ended = _ends(log.path)
-    head = _quick_head(log, begun) or _read_head(log)
+    head, ended = _quick_look(log)
+    if head is None:
+        head = _read_head(log)
     at = _quick_tail(ended)
     tail = _Tail(at, False, 0) if at is not None and at < now - RUNNING_SECONDS else _read_tail(log)
     return row_of(
@@ -190,16 +195,19 @@ def peek(ref: StoreRef, log: LogFile, now: float) -> SessionRow:
     )
 
 
-def _ends(path: str) -> tuple[bytes, bytes]:
-    """The first and the last bytes of a file, for one opening."""
-    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+def _quick_look(log: LogFile) -> tuple[_Head | None, bytes]:
+    """What the beginning tells, if that is enough, and the last bytes, for one opening."""
+    handle = os.open(log.path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     try:
-        begun = os.read(handle, QUICK_HEAD)
+        begun = os.read(handle, QUICK_FIRST)
+        head = _quick_head(log, begun)
+        if head is None and len(begun) == QUICK_FIRST:
+            head = _quick_head(log, begun + os.read(handle, QUICK_HEAD - QUICK_FIRST))
         size = os.fstat(handle).st_size
         if size <= len(begun):
-            return begun, begun[-QUICK_TAIL:]
+            return head, begun[-QUICK_TAIL:]
         os.lseek(handle, max(0, size - QUICK_TAIL), os.SEEK_SET)
-        return begun, os.read(handle, QUICK_TAIL)
+        return head, os.read(handle, QUICK_TAIL)
     finally:
         os.close(handle)
 
@@ -215,8 +223,9 @@ def _quick_head(log: LogFile, begun: bytes) -> _Head | None:
     head, name = _Head(), read_name(log.path.rpartition("/")[2]).thread_id
     start = 0
     while (end := begun.find(b"\n", start)) >= 0:
-        begins = begun[start : min(end, start + _WORD_REACH)]
-        if start == 0 or b'"UserMessage"' in begins or b'"user_message"' in begins:
+        reach = min(end, start + _WORD_REACH)
+        event = begun.find(b'"event_msg"', start, min(end, start + _TYPE_REACH)) >= 0
+        if start == 0 or (event and _PROMPT_EVENT.search(begun, start, reach) is not None):
             line = begun[start:end]
             try:
                 value = orjson.loads(line)
@@ -226,15 +235,16 @@ def _quick_head(log: LogFile, begun: bytes) -> _Head | None:
                 return head
             if head.meta is None or head.meta.cwd is None:
                 return None
-        elif head.model is None and b'"turn_context"' in begins:
+        elif head.model is None and begun.find(b'"turn_context"', start, reach) >= 0:
             found = _MODEL.search(begun, start, end)
             head.model = None if found is None else found[1].decode("utf-8", "replace")
-        elif b'"payload"' not in begins:
+        elif begun.find(b'"payload"', start, reach) < 0:
             return None
         start = end + 1
     return None
 
 
+_PROMPT_EVENT: Final = re.compile(rb'"(?:UserMessage|user_message)"')
 _MODEL: Final = re.compile(rb'"model":"([^"\\]{1,100})"')
 
 
