@@ -18,8 +18,6 @@ from hermes_tui.stores.hermes.cells import EARLIEST, LATEST, filled_text, flag, 
 from hermes_tui.stores.hermes.salvage import salvaged
 from hermes_tui.stores.hermes.schema import Schema
 
-MOST_STEPS: Final = 100
-"""A compression chain is followed no further (facts/hermes.md section 7, tip rule)."""
 IN_BATCH: Final = 900
 """Ids in one IN list."""
 RESET_REASONS: Final = frozenset(
@@ -171,9 +169,9 @@ class Links:
         return link
 
     def down(self, link: Link) -> list[Link]:
-        """From this session to its tip."""
+        """From this session to its tip, however far: the product gives up after 100 parts, and so loses the rest."""
         chain, seen = [link], {link.id}
-        while len(chain) <= MOST_STEPS and (link_next := self.next_part(chain[-1])) is not None:
+        while (link_next := self.next_part(chain[-1])) is not None:
             if link_next.id in seen:
                 break
             seen.add(link_next.id)

@@ -6,8 +6,9 @@ its parts; auxiliary tasks have prompts of their own and so chains of their own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Final, NamedTuple
 
 from hermes_tui.model import CacheEvent, Request, SessionId
 from hermes_tui.storage.errors import StoreDamaged
@@ -15,8 +16,11 @@ from hermes_tui.storage.reading import ReadConnection
 from hermes_tui.stores.hermes.asking import Asking
 from hermes_tui.stores.hermes.cells import filled_text, text_or_none
 from hermes_tui.stores.hermes.links import Link, Links, all_links, batches, links_around
+from hermes_tui.stores.hermes.prefixes import changed_contexts
+from hermes_tui.stores.hermes.salvage import salvaged
 from hermes_tui.stores.hermes.schema import Schema
 from hermes_tui.stores.hermes.spend import (
+    MAIN_TASK,
     SESSION_COLUMNS,
     UsageRow,
     read_usage_rows,
@@ -27,8 +31,6 @@ from hermes_tui.text import RawText
 
 BATCH: Final = 500
 """Sessions asked for at once."""
-SHOWN: Final = 40
-"""Characters of evidence on each side of a difference."""
 
 
 def read_requests(asking: Asking, ids: Sequence[str] | None, since: float | None) -> Iterator[Request]:
@@ -70,25 +72,59 @@ def _chains(links: Links, wanted: frozenset[str] | None) -> list[list[Link]]:
 
 def _of_chains(connection: ReadConnection, schema: Schema, chains: Sequence[Sequence[Link]]) -> list[Request]:
     ids = [part.id for chain in chains for part in chain]
-    usage = read_usage_rows(connection, schema, ids)
+    # Where a page of usage rows is damaged the sessions rows stand in, as they do in the list.
+    usage, _ = salvaged(partial(read_usage_rows, connection, schema), ids)
     facts = _session_facts(connection, schema, ids)
-    prompts = _prompts(connection, schema, [part.id for chain in chains if len(chain) > 1 for part in chain])
+    spent = {
+        identity: sorted(
+            rows_of_session(own, usage.get(identity, ())), key=lambda row: (row.first_at or 0.0, row.last_at or 0.0)
+        )
+        for identity, (own, _) in facts.items()
+    }
+    moves = {(chain[0].id, move.after): move for chain in chains for move in _moves(chain, spent)}
+    # Contexts are read only where less came from the cache than could have.
+    pairs = list(dict.fromkeys((move.before, move.after) for move in moves.values() if move.may_have_lost))
+    changed = changed_contexts(connection, schema, pairs) if pairs else {}
     found: list[Request] = []
     for chain in chains:
-        before: Link | None = None
         for part in chain:
             if part.id not in facts:
                 continue
             own, cwd = facts[part.id]
-            events = _between(before, part, prompts)
-            rows = rows_of_session(own, usage.get(part.id, ()))
-            for row in sorted(rows, key=lambda row: (row.first_at or 0.0, row.last_at or 0.0)):
-                found.append(_request(chain[0], part, row, own, cwd, () if row.task else events))
-                if not row.task:
-                    events = ()
-            if any(not row.task for row in rows):
-                before = part
+            move = moves.get((chain[0].id, part.id))
+            for row in spent[part.id]:
+                first = move is not None and row is move.row
+                events = _between(move, changed) if move is not None and first else ()
+                found.append(_request(chain[0], part, row, own, cwd, events))
     return found
+
+
+class _Move(NamedTuple):
+    """From the last calls of one part of a chain to the first of the next part that made any."""
+
+    before: str
+    last: UsageRow
+    after: str
+    row: UsageRow
+
+    @property
+    def may_have_lost(self) -> bool:
+        """Whether less was read from the cache than could have been, by any measure of a drop."""
+        size, size_before = self.row.usage.prompt_size, self.last.usage.prompt_size
+        if self.last.requests > 1 or self.row.requests > 1:
+            return self.row.usage.cache_read * size_before < self.last.usage.cache_read * size
+        return self.row.usage.cache_read < min(size, size_before)
+
+
+def _moves(chain: Sequence[Link], spent: Mapping[str, Sequence[UsageRow]]) -> Iterator[_Move]:
+    """Every step of a chain's main loop to another part; what sent nothing is passed over."""
+    before: tuple[str, UsageRow] | None = None
+    for part in chain:
+        main = [row for row in spent.get(part.id, ()) if row.task == MAIN_TASK and row.usage.prompt_size]
+        if main:
+            if before is not None:
+                yield _Move(*before, part.id, main[0])
+            before = (part.id, main[-1])
 
 
 def _request(
@@ -115,25 +151,11 @@ def _request(
     )
 
 
-def _between(before: Link | None, part: Link, prompts: dict[str, str]) -> tuple[CacheEvent, ...]:
+def _between(move: _Move, changed: Mapping[tuple[str, str], RawText]) -> tuple[CacheEvent, ...]:
     """What happened between two parts of a chain."""
-    if before is None:
-        return ()
-    events = [CacheEvent("compaction", RawText(f"{before.id} was compacted into {part.id}"))]
-    one, other = prompts.get(before.id), prompts.get(part.id)
-    if one and other and one != other:
-        events.append(CacheEvent("context-change", RawText(f"system prompt {difference(one, other)}")))
-    return tuple(events)
-
-
-def difference(one: str, other: str) -> str:
-    """Where two texts begin to differ, with a piece of each."""
-    # Halving with whole slices: prompts have tens of thousands of characters and mostly differ late.
-    place, after = 0, min(len(one), len(other)) + 1
-    while after - place > 1:
-        middle = (place + after) // 2
-        place, after = (middle, after) if one[place:middle] == other[place:middle] else (place, middle)
-    return f"differs at character {place:,}: {one[place : place + SHOWN]!r} / {other[place : place + SHOWN]!r}"
+    compacted = CacheEvent("compaction", RawText(f"{move.before} was compacted into {move.after}"))
+    difference = changed.get((move.before, move.after))
+    return (compacted,) if difference is None else (compacted, CacheEvent("context-change", difference))
 
 
 def _session_facts(
@@ -147,18 +169,4 @@ def _session_facts(
         for row in connection.rows(sql, some):
             own = session_usage(row[:-1])
             found[own.session_id] = (own, filled_text(row[-1]))
-    return found
-
-
-def _prompts(connection: ReadConnection, schema: Schema, ids: Sequence[str]) -> dict[str, str]:
-    """The system prompts of these sessions, from the row or by hash (facts/hermes.md section 2)."""
-    prompt = schema.column("sessions", "system_prompt", "s")
-    join = ""
-    if schema.has("system_prompts", "hash", "prompt") and schema.has("sessions", "system_prompt_hash"):
-        join = "LEFT JOIN system_prompts p ON p.hash = s.system_prompt_hash"
-        prompt = f"coalesce({prompt}, p.prompt)"
-    found: dict[str, str] = {}
-    for some in batches(ids):
-        sql = f"SELECT s.id, {prompt} FROM sessions s {join} WHERE s.id IN ({','.join('?' * len(some))})"
-        found.update({str(row[0]): text for row in connection.rows(sql, some) if (text := filled_text(row[1]))})
     return found

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import apsw
 import pytest
 
-from hermes_tui.model import SessionId
+from hermes_tui.model import ListQuery, SessionId
 from hermes_tui.stores.hermes.store import HermesStore
 from hermes_tui.stores.protocol import TEXT_PIECE
 
@@ -101,3 +102,30 @@ def test_a_period_counts_usage_by_its_time(home: Path) -> None:
         s.spend.usage.total for s in whole.sums
     )
     assert sum(part.distinct or 0 for part in parts) == whole.distinct
+
+
+def test_a_chain_of_many_parts_is_one_conversation(home: Path) -> None:
+    parts = [f"part{number:03}" for number in range(150)]
+    with closing(apsw.Connection(str(home / "state.db"))) as connection:
+        for number, part in enumerate(parts):
+            connection.execute(
+                "INSERT INTO sessions(id, source, started_at, parent_session_id, end_reason, input_tokens)"
+                " VALUES (?, 'cli', ?, ?, ?, 10)",
+                (
+                    part,
+                    1_780_000_000 + number,
+                    parts[number - 1] if number else None,
+                    "compression" if number < 149 else None,
+                ),
+            )
+    store = opened(home)
+    queries = (ListQuery(), ListQuery(order="started"))
+    for query in queries:
+        listing = store.listing(query)
+        ids = [entry.id for entry in listing.entries]
+        assert "part149" in ids
+        assert len(store.rows(ids)) == len(ids) == listing.total
+    (row,) = store.rows([SessionId("part007")])
+    assert (row.id, row.root_id, row.parts) == ("part149", "part000", 150)
+    points = [point for point in store.requests(None) if point.session_id.startswith("part")]
+    assert sum(point.usage.input for point in points) == 1500

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes_tui.stores.hermes.requests import SHOWN, difference
+from hermes_tui.stores.hermes.prefixes import SHOWN, difference
 
 
 @given(st.text(max_size=60), st.text(max_size=60), st.text(max_size=60))
