@@ -7,8 +7,8 @@ from typing import Final
 
 import apsw
 
-from hermes_tui.mirror.codec import dump_json, load_json
 from hermes_tui.mirror.database import MirrorDatabase
+from hermes_tui.storage.any_json import dump_json, load_json
 
 AnnotationRow = tuple[str, str, str, bool, tuple[str, ...], str | None]
 """agent, path of the store, session, pinned, tags, note."""

@@ -7,13 +7,10 @@ shape is thrown away and built again.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import fields
 from operator import attrgetter
 from typing import Any, Final, cast
-
-import orjson
 
 from hermes_tui.model import (
     CacheEvent,
@@ -26,6 +23,7 @@ from hermes_tui.model import (
     StoreRef,
     Usage,
 )
+from hermes_tui.storage.any_json import dump_json, load_json
 from hermes_tui.stores.kept_requests import KeptRequests, Slot, slots_of, totals_of
 from hermes_tui.stores.log_source import LogSummary
 
@@ -54,22 +52,6 @@ def _plain(value: object) -> object:
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
     return value
-
-
-def dump_json(value: object) -> bytes:
-    """JSON bytes; text with lone surrogates, which UTF-8 has no place for, goes as escapes."""
-    try:
-        return orjson.dumps(value)
-    except TypeError:
-        return json.dumps(value, separators=(",", ":")).encode("ascii")
-
-
-def load_json(data: bytes) -> Any:
-    """What :func:`dump_json` wrote."""
-    try:
-        return orjson.loads(data)
-    except orjson.JSONDecodeError:
-        return json.loads(data)
 
 
 def dump_card(summary: LogSummary) -> bytes:

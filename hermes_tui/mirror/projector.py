@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from hermes_tui.mirror.codec import dump_card, dump_json, dump_peek, dump_requests, load_json
+from hermes_tui.mirror.codec import dump_card, dump_peek, dump_requests
 from hermes_tui.mirror.words import index_words
+from hermes_tui.storage.any_json import dump_json, load_json
 from hermes_tui.storage.jsonl import Record, read_records
 from hermes_tui.stores.log_source import MALFORMED, FoldPlace, LogFile, LogFold, LogSummary, fold_log, still_there
 from hermes_tui.stores.log_texts import LogText, LogTexts
@@ -163,7 +164,7 @@ def project(store: LogStore, log: LogFile, known: Known | None) -> Projection:
         made.append(_Collector(store.fold(log, state), texts, growing))
         return made[-1]
 
-    folded = fold_log(log, make, start, keep=True)
+    folded = fold_log(log, make, start, keep=True, skim=lambda _: store.skim(made[-1].fold))
     if texts is not None:
         made[-1].found.extend(_indexed(texts.rest()))
     return Projection(

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-import orjson
-
 from hermes_tui.locations import FILE_MODE, private_folder
+from hermes_tui.storage.any_json import dump_json
 from hermes_tui.storage.errors import WriteFailed
 from hermes_tui.storage.jsonl import Record, read_records
 
@@ -42,7 +41,7 @@ class AppendLog:
 
     def append_all(self, values: list[object]) -> int:
         """The same for several facts: one write, one fsync. After a crash the first of them may be there alone."""
-        lines = b"".join(orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE) for value in values)
+        lines = b"".join(dump_json(value) + b"\n" for value in values)
         try:
             return self._append(lines)
         except OSError as error:

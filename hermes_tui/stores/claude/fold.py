@@ -5,7 +5,6 @@ Kept are a tuple a line (who follows whom, where it stands), the first character
 
 from __future__ import annotations
 
-import json
 from array import array
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -13,8 +12,6 @@ from dataclasses import asdict, dataclass, replace
 from hashlib import blake2b
 from itertools import pairwise
 from typing import Final, NamedTuple
-
-import orjson
 
 from hermes_tui.model import (
     CacheEvent,
@@ -26,6 +23,7 @@ from hermes_tui.model import (
     SessionRow,
     StoreRef,
 )
+from hermes_tui.storage.any_json import dump_json, load_json
 from hermes_tui.storage.jsonl import Record
 from hermes_tui.stores.claude.giants import salvaged
 from hermes_tui.stores.claude.graph import Graph, LeafMark, Preserved, build, preserved_of
@@ -418,18 +416,11 @@ class TranscriptFold:
             "previous": self.previous,
             "refused": self._refused,
         }
-        try:
-            return orjson.dumps(state)
-        except TypeError:
-            # A lone surrogate in a prompt: only escapes can hold it.
-            return json.dumps(state, separators=(",", ":")).encode("ascii")
+        return dump_json(state)
 
     def restore(self, state: bytes) -> bool:
         """Take up a state that :meth:`dump` gave; ``False`` when another version wrote it (nothing is taken then)."""
-        try:
-            said = orjson.loads(state)
-        except orjson.JSONDecodeError:
-            said = json.loads(state)
+        said = load_json(state)
         if said.get("v") != STATE_VERSION:
             return False
         mark = said["header"].pop("mark")

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-import orjson
-
-from hermes_tui.model import LineageKind, MessageKind, Problem, SessionId, SessionRow, StoreRef
+from hermes_tui.model import LineageKind, MessageKind, Problem, SessionId, SessionRow, StoreRef, Usage
+from hermes_tui.storage.any_json import dump_json, load_json
 from hermes_tui.storage.jsonl import Record, read_records
 from hermes_tui.stores.codex.entries import Entry
 from hermes_tui.stores.codex.items import message_text
@@ -62,7 +61,7 @@ class CodexFold:
         self._first_at: float | None = None
         if state is not None:
             try:
-                self._restore(orjson.loads(state))
+                self._restore(load_json(state))
             except MALFORMED as error:
                 raise ValueError("the state was put away by another version") from error
 
@@ -114,6 +113,72 @@ class CodexFold:
             self._stamped(value.get("timestamp"))
             self._await(payload)
         return told
+
+    # ---------------------------------------------------------------- lines told by their first bytes (skim.py)
+
+    @property
+    def document(self) -> bool:
+        """Whether the file is one document of the oldest format."""
+        return self._oldest
+
+    @property
+    def begun(self) -> bool:
+        """Whether the file's own meta was read, so that lines may be told by their first bytes."""
+        return self._reader.meta is not None and not self._precise
+
+    def passed(self, end: int) -> None:
+        """All lines up to this offset were taken in."""
+        self._end = end
+
+    def glance_count(self, stamp: bytes) -> bool:
+        """Take in a count of tokens that is no new size; ``False``: it must be parsed."""
+        if self._reader.ledger.has_records:
+            self._stamped(stamp.decode())
+            return True
+        return False
+
+    def glance_twin(self, stamp: bytes, item: bytes | None) -> None:
+        """Take in an event that repeats a raw item: of this id, or thoughts, which nobody waits for."""
+        if item is not None:
+            self._awaited.add(f"i{item.decode()}")
+        self._stamped(stamp.decode())
+
+    def glance_output(self, stamp: bytes, call: bytes, line: int) -> bool:
+        """Take in the output of a call without an id of its own; ``False``: it must be parsed."""
+        reader = self._reader
+        if reader.owner.copied or reader.assembler.waits:
+            return False
+        call_id = call.decode()
+        reader.assembler.close(call_id)
+        self._awaited.discard(f"i{call_id}")
+        self._live.add(f"{reader.tag}L{line}", "tool-result")
+        self._stamped(stamp.decode())
+        return True
+
+    def glance_call(self, stamp: bytes, item: bytes | None, name: bytes, call: bytes, line: int) -> bool:
+        """Take in the call of a function; ``False``: it must be parsed."""
+        reader = self._reader
+        if reader.owner.copied or reader.assembler.waits:
+            return False
+        key = f"{reader.tag}L{line}"
+        if item is not None:
+            key = item.decode()
+            self._awaited.discard(f"i{key}")
+        reader.ledger.said(key)
+        reader.assembler.open(call.decode(), name.decode())
+        self._live.add(key, "tool-call")
+        self._stamped(stamp.decode())
+        return True
+
+    def glance_usage(self, stamp: bytes, thread: bytes, response: bytes, usage: Usage, total: int) -> bool:
+        """Take in a usage record; ``False``: it must be parsed."""
+        reader = self._reader
+        if reader.owner.copied:
+            return False
+        said = stamp.decode()
+        reader.ledger.record(said, thread.decode(), response.decode(), usage, total)
+        self._stamped(said)
+        return True
 
     def _await(self, payload: dict[str, Any]) -> None:
         """Remember a passed-over event until its raw twin comes: one that never does is an entry itself."""
@@ -271,7 +336,7 @@ class CodexFold:
 
     def dump(self) -> bytes:
         """The state as JSON bytes."""
-        return orjson.dumps(
+        return dump_json(
             {
                 "reader": self._reader.dump(),
                 "problems": [[p.line, p.offset, p.reason] for p in self._problems],

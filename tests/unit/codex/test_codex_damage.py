@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -464,3 +465,14 @@ def test_lines_of_the_list_of_names_that_cannot_be_read_are_counted(tmp_path: Pa
     (tmp_path / "session_index.jsonl").write_text('{"id": "half\n[broken\n', encoding="utf-8")
     told = {finding.code: finding.count for finding in open_home(tmp_path).findings()}
     assert told["unreadable-names"] == 2
+
+
+def test_lone_surrogates_in_a_log_that_grows_are_put_away_and_taken_up(tmp_path: Path) -> None:
+    lines = [meta(), *turn(1, "half \ud83d of a sign", "said", 0)]
+    path = write(tmp_path, [json.dumps(json.loads(one)) for one in lines])
+    store = open_home(tmp_path)
+    before = store.rows([SessionId(THREAD)])[0]
+    assert before.title == "half \ud83d of a sign"
+    with path.open("a") as file:
+        file.write("\n".join(turn(2, "more", "said more", 10)) + "\n")
+    assert store.rows([SessionId(THREAD)])[0].message_count == 4

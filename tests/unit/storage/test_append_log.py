@@ -35,6 +35,12 @@ def test_what_was_appended_is_read(tmp_path: Path) -> None:
     assert log.path.parent.stat().st_mode & 0o777 == 0o700
 
 
+def test_text_that_utf8_cannot_hold_is_kept(tmp_path: Path) -> None:
+    log = AppendLog(tmp_path / "log.jsonl")
+    log.append({"note": "a byte of a file name: \udcff"})
+    assert [record.value for record in log.read()] == [{"note": "a byte of a file name: \udcff"}]
+
+
 def test_a_cut_at_every_byte_costs_at_most_the_last_line(tmp_path: Path) -> None:
     log = AppendLog(tmp_path / "log.jsonl")
     log.append_all([{"n": 1}, {"n": 2}])
