@@ -160,7 +160,7 @@ class Backfill:
     def _tool_jobs(self) -> list[_Job]:
         jobs: list[_Job] = []
         for store in self.stores:
-            here = {log.path for log in _logs(store)}
+            here = {log.path: log for log in _logs(store)}
             rows = self.database.rows(
                 "SELECT path FROM logs WHERE store = ? AND tools_offset BETWEEN 0 AND offset - 1"
                 " ORDER BY mtime_ns DESC",
@@ -169,7 +169,7 @@ class Backfill:
             for (path,) in rows:
                 known = known_log(self.database, path) if path in here else None
                 if known is not None:
-                    jobs.append(_Job(store, known.log, known))
+                    jobs.append(_Job(store, here[path], known))
         return jobs
 
     def _forget(self, writer: RetryingWriter) -> None:
@@ -333,9 +333,8 @@ def _read_talk(store: LogStore, log: LogFile, known: Known | None) -> Result:
 
 
 def _read_tools(store: LogStore, log: LogFile, known: Known | None) -> Result:
-    del log
     try:
-        return None if known is None else project_tools(store, known, TOOLS_BYTES)
+        return None if known is None else project_tools(store, log, known, TOOLS_BYTES)
     except (OSError, StorageError):
         return None
 

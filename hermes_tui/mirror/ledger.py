@@ -81,6 +81,12 @@ def write_tools(connection: apsw.Connection, projections: Iterable[tuple[Known, 
             (projection.offset, projection.line, known.id, known.tools_offset, known.head),
         )
         if connection.changes():
+            if projection.anew is not None:
+                anew = projection.anew
+                connection.execute(
+                    "UPDATE logs SET place = ?, card = ?, requests = ? WHERE id = ?",
+                    (dump_place(anew.place), anew.card, anew.requests, known.id),
+                )
             fallback = known.log.mtime
             texts.extend((text, known.id, fallback if text.at is None else text.at) for text in projection.texts)
     _write_texts(connection, "tools", texts)

@@ -78,6 +78,15 @@ class Projection:
 
 
 @dataclass(frozen=True, slots=True)
+class Anew:
+    """A projection without words, made by parsing every line."""
+
+    place: FoldPlace | None
+    card: bytes
+    requests: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class ToolsProjection:
     """The words of tool calls and results between two places of a log."""
 
@@ -85,6 +94,8 @@ class ToolsProjection:
     offset: int
     line: int
     texts: tuple[IndexedText, ...]
+    anew: Anew | None = None
+    """What the log says when every line is parsed, where one that was passed over is damaged."""
 
 
 def head_hash(log: LogFile) -> bytes:
@@ -156,7 +167,7 @@ def project(store: LogStore, log: LogFile, known: Known | None) -> Projection:
     """
     head = head_hash(log)
     start = known.place if known is not None and _same_log(log, head, known) else None
-    growing = log.size >= LARGE_BYTES or store.clock() - log.mtime < GROWING_SECONDS
+    growing = _growing(store, log)
     texts = store.log_texts(log)
     made: list[_Collector] = []
 
@@ -171,7 +182,7 @@ def project(store: LogStore, log: LogFile, known: Known | None) -> Projection:
         log=log,
         head=head,
         fresh=start is None,
-        place=folded.place if growing or folded.place is None else replace(folded.place, guard=b""),
+        place=_kept(store, log, folded.place),
         peek=_peek_of(store, log),
         card=dump_card(folded.summary),
         requests=dump_requests(folded.summary),
@@ -199,8 +210,16 @@ def _same_log(log: LogFile, head: bytes, known: Known) -> bool:
     return still_there(log, place)
 
 
-def project_tools(store: LogStore, known: Known, most_bytes: int) -> ToolsProjection:
+def project_tools(store: LogStore, log: LogFile, known: Known, most_bytes: int) -> ToolsProjection:
     """The words of tool calls and results from where the last run stopped, up to what was projected of the log.
+
+    Every line is parsed here. Where one is damaged that was taken in by its first bytes alone, the log is folded again.
+
+    Args:
+        store: whose log it is.
+        log: the log as it is now.
+        known: the log as it was projected.
+        most_bytes: about so many are read.
 
     Raises:
         OSError: the log is gone or cannot be read.
@@ -211,10 +230,32 @@ def project_tools(store: LogStore, known: Known, most_bytes: int) -> ToolsProjec
         return ToolsProjection(known.log, max(end, known.tools_offset), known.tools_line, ())
     found: list[IndexedText] = []
     offset, line = known.tools_offset, known.tools_line
+    damaged = False
     for record in read_records(known.log.path, offset=offset, line=line, end=end):
         if record.offset - known.tools_offset >= most_bytes:
-            return ToolsProjection(known.log, record.offset, record.line, (*found, *_indexed(texts.rest())))
+            offset, line = record.offset, record.line
+            break
+        if record.problem is not None or type(record.value) is not dict:
+            damaged = damaged or store.passed_over(record.raw)
         if record.complete and texts.phase(record.raw) == "tools":
             found.extend(_indexed(texts.texts(record)))
-    last = known.place.line if known.place is not None else line
-    return ToolsProjection(known.log, end, last, (*found, *_indexed(texts.rest())))
+    else:
+        offset, line = end, known.place.line if known.place is not None else line
+    anew = _anew(store, log, known) if damaged else None
+    return ToolsProjection(known.log, offset, line, (*found, *_indexed(texts.rest())), anew)
+
+
+def _anew(store: LogStore, log: LogFile, known: Known) -> Anew:
+    same = (log.size, log.mtime_ns) == (known.log.size, known.log.mtime_ns)
+    end = None if same or known.place is None else known.place.offset
+    folded = fold_log(log, store.fold, keep=True, end=end)
+    return Anew(_kept(store, log, folded.place), dump_card(folded.summary), dump_requests(folded.summary))
+
+
+def _kept(store: LogStore, log: LogFile, place: FoldPlace | None) -> FoldPlace | None:
+    """A place as the mirror keeps it: of a log that will not grow it says how far it was read, and nothing else."""
+    return place if place is None or _growing(store, log) else replace(place, state=b"", guard=b"")
+
+
+def _growing(store: LogStore, log: LogFile) -> bool:
+    return log.size >= LARGE_BYTES or store.clock() - log.mtime < GROWING_SECONDS

@@ -263,6 +263,15 @@ def _record_of_line(line: int, offset: int, raw: bytes) -> Record | None:
     return _record(line, offset, raw, complete=False) if raw else None
 
 
+def complete_record(line: int, offset: int, raw: bytes) -> Record | None:
+    """The record of a line with a newline behind it, which ``raw`` leaves out; ``None`` for a blank one."""
+    try:
+        value = orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        return _record(line, offset, raw, complete=True)
+    return _RECORD(Record, (line, offset, len(raw), value, raw, None, (), True))
+
+
 def _giant(line: int, offset: int, length: int, head: bytes, *, complete: bool) -> Record:
     return Record(line, offset, length, None, head, f"giant line of {length:,} bytes, not loaded", (), complete)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final, NamedTuple, overload
+from typing import Any, Final, NamedTuple, overload
 
-from hermes_tui.model import Request, Spend
-from hermes_tui.stores.conversation import SpendLedger, spend_of_request
+from hermes_tui.model import PROMPT_BANDS, CostStatus, Request, Spend, Usage, prompt_band
+from hermes_tui.stores.conversation import SpendLedger
 from hermes_tui.text import RawText
 
+_FIRST_BAND: Final = PROMPT_BANDS[1]
 SLOT_SECONDS: Final = 900
 """Every zone's days begin at a quarter of an hour, so that sums by slot can be added up to local days."""
 
@@ -38,22 +39,69 @@ class Slot(NamedTuple):
 
 def slots_of(requests: Iterable[Request]) -> tuple[Slot, ...]:
     """Requests summed by slot, in the order they first come."""
-    ledgers: dict[tuple[object, ...], SpendLedger] = {}
-    places: list[tuple[int | None, RawText | None, RawText | None, RawText | None]] = []
+    sums: dict[tuple[Any, ...], _Sums] = {}
     for request in requests:
-        at, spend = request.at, spend_of_request(request)
-        begin = None if at is None or not math.isfinite(at) else int(at // SLOT_SECONDS) * SLOT_SECONDS
-        place = (begin, request.source, request.cwd, request.session_key)
-        # One ledger for what is priced alike, so that sums keep the order in which they first came.
-        key = (*place, *alike(spend))
-        ledger = ledgers.get(key)
-        if ledger is None:
-            ledger = ledgers[key] = SpendLedger()
-            places.append(place)
-        ledger.add(spend)
+        at, usage, calls = request.at, request.usage, request.calls
+        written = usage.cache_write
+        size = usage.input + usage.cache_read + written
+        key = (
+            None if at is None or not math.isfinite(at) else int(at // SLOT_SECONDS) * SLOT_SECONDS,
+            request.source,
+            request.cwd,
+            request.session_key,
+            request.model,
+            request.provider,
+            request.task,
+            # As prompt_band does it; a row of sums has no band of its own.
+            0 if size <= _FIRST_BAND or calls != 1 else prompt_band(size),
+            request.cost_status,
+        )
+        total = sums.get(key)
+        if total is None:
+            total = sums[key] = _Sums()
+        total.input += usage.input
+        total.output += usage.output
+        total.read += usage.cache_read
+        total.write += written
+        total.reasoning += usage.reasoning
+        total.calls += calls
+        total.hour += request.write_1h
+        if request.cost_usd is not None:
+            total.usd = (total.usd or 0.0) + request.cost_usd
+        if total.last is None or (at is not None and at > total.last):
+            total.last = at
     return tuple(
-        Slot(*place, spend) for place, ledger in zip(places, ledgers.values(), strict=True) for spend in ledger.spends()
+        Slot(begin, source, cwd, session_key, total.spend(model, provider, task, band, status))
+        for (begin, source, cwd, session_key, model, provider, task, band, status), total in sums.items()
     )
+
+
+class _Sums:
+    """What requests of one key sum up to."""
+
+    __slots__ = ("calls", "hour", "input", "last", "output", "read", "reasoning", "usd", "write")
+
+    def __init__(self) -> None:
+        self.input = self.output = self.read = self.write = self.reasoning = self.calls = self.hour = 0
+        self.usd: float | None = None
+        self.last: float | None = None
+
+    def spend(
+        self, model: RawText | None, provider: RawText | None, task: str, band: int, status: CostStatus | None
+    ) -> Spend:
+        usage = Usage(self.input, self.output, self.read, self.write, self.reasoning)
+        return Spend(
+            model=model,
+            provider=provider,
+            usage=usage,
+            requests=self.calls,
+            task=task,
+            write_1h=self.hour,
+            band=band,
+            cost_usd=self.usd,
+            cost_status=status,
+            last_at=self.last,
+        )
 
 
 def totals_of(slots: Iterable[Slot]) -> tuple[Slot, ...]:

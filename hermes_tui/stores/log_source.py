@@ -15,6 +15,7 @@ from typing import Final, Protocol
 from hermes_tui.model import Compaction, Origin, Problem, Request, SessionId, SessionRow
 from hermes_tui.storage.errors import Interrupted, StorageError
 from hermes_tui.storage.jsonl import Record, read_piece, read_records
+from hermes_tui.storage.log_lines import Lines, read_lines
 from hermes_tui.stores.kept_requests import KeptRequests
 
 CACHED_REQUESTS: Final = 60_000
@@ -83,6 +84,20 @@ class LogFold(Protocol):
         ...
 
 
+Feed = Callable[[Record], None]
+"""Takes in a record whatever its shape."""
+
+
+class LineTaker(Protocol):
+    """Takes in the lines of a log for its fold, most of them by their first bytes; those it cannot tell are fed."""
+
+    def take(self, lines: Lines, feed: Feed) -> None:
+        """Take in lines that follow what was taken in before."""
+        ...
+
+
+Skim = Callable[[LogFold], LineTaker | None]
+"""What takes in lines for a fold; ``None``: each must be parsed."""
 FoldMaker = Callable[[LogFile, bytes | None], LogFold]
 """Makes the fold of a log, empty or from what :meth:`LogFold.dump` gave."""
 Pulse = Callable[[], None]
@@ -121,7 +136,14 @@ def problem_of(path: str, record: Record) -> Problem:
 
 
 def fold_log(
-    log: LogFile, make: FoldMaker, start: FoldPlace | None = None, *, keep: bool = False, pulse: Pulse = no_pulse
+    log: LogFile,
+    make: FoldMaker,
+    start: FoldPlace | None = None,
+    *,
+    keep: bool = False,
+    pulse: Pulse = no_pulse,
+    skim: Skim | None = None,
+    end: int | None = None,
 ) -> Folded:
     """Fold a log from its beginning or from where an earlier fold was put away; never raises for a damaged log.
 
@@ -132,6 +154,8 @@ def fold_log(
         keep: give the place to go on from as well. What follows the last newline is in the summary but not in the
             place: a line half written is read whole the next time.
         pulse: called every few hundred records.
+        skim: lines are taken in by their first bytes where that tells enough; damage behind them is not seen.
+        end: the log is read as if it ended after so many decompressed bytes.
 
     Raises:
         Interrupted: by ``pulse``.
@@ -142,17 +166,28 @@ def fold_log(
     last: Record | None = None
     held = False
     offset, line = (0, 1) if start is None else (start.offset, start.line)
+
+    def feed(record: Record) -> None:
+        try:
+            fold.feed(record)
+        except MALFORMED as error:
+            odd.append(Problem(log.path, record.line or None, record.offset, _shape(error)))
+
+    taker = None if skim is None else skim(fold)
     try:
-        for count, record in enumerate(read_records(log.path, offset=offset, line=line, wants=fold.wants)):
+        if taker is not None:
+            for lines in read_lines(log.path, offset=offset, line=line, end=end):
+                pulse()
+                taker.take(lines, feed)
+                offset, line = lines.end, lines.line + len(lines.raws)
+                last = _last_record(lines) or last
+        for count, record in enumerate(read_records(log.path, offset=offset, line=line, wants=fold.wants, end=end)):
             if count % PULSE_EVERY == 0:
                 pulse()
             if not record.complete and not held:
                 held = True
                 place = _place(fold, last, start) if keep else None
-            try:
-                fold.feed(record)
-            except MALFORMED as error:
-                odd.append(Problem(log.path, record.line or None, record.offset, _shape(error)))
+            feed(record)
             if record.complete:
                 last = record
     except Interrupted:
@@ -162,6 +197,16 @@ def fold_log(
     if keep and not held:
         place = _place(fold, last, start)
     return Folded(_with_problems(fold.summary(), odd), place if keep else None)
+
+
+def _last_record(lines: Lines) -> Record | None:
+    """The place and the bytes of the last line that is not blank."""
+    offset = lines.end
+    for count, raw in enumerate(reversed(lines.raws), 1):
+        offset -= len(raw) + 1
+        if raw.strip():
+            return Record(lines.line + len(lines.raws) - count, offset, len(raw), None, raw)
+    return None
 
 
 def _place(fold: LogFold, last: Record | None, start: FoldPlace | None) -> FoldPlace | None:

@@ -57,6 +57,7 @@ from hermes_tui.stores.log_index import LogIndex, Peeked, build_index, logs_of
 from hermes_tui.stores.log_source import (
     MALFORMED,
     FoldPlace,
+    LineTaker,
     LogFile,
     LogFold,
     LogSummary,
@@ -207,6 +208,16 @@ class LogStore(ABC):
         """How a full-text index reads this log; ``None``: it is only scanned."""
         del log
         return None
+
+    def skim(self, fold: LogFold) -> LineTaker | None:
+        """What takes in lines for a fold of this store by their first bytes; ``None``: each must be parsed."""
+        del fold
+        return None
+
+    def passed_over(self, raw: bytes) -> bool:
+        """Whether a line may have been taken in by its first bytes alone, so that its damage was not seen."""
+        del raw
+        return False
 
     def problem_code(self, problem: Problem) -> str:
         """The code of the finding that counts this problem."""

@@ -240,6 +240,14 @@ class Assembler:
         if call_id is not None:
             self._calls[call_id] = string(payload.get("name")) or ""
 
+    def open(self, call_id: str, name: str) -> None:
+        """A call of this id was met elsewhere."""
+        self._calls[call_id] = name
+
+    def close(self, call_id: str) -> None:
+        """The output of the call of this id was met elsewhere."""
+        self._calls.pop(call_id, None)
+
     def close_call(self, payload: Mapping[str, object]) -> None:
         """The output of a call was met elsewhere."""
         call_id = string(payload.get("call_id"))

@@ -10,7 +10,7 @@ from typing import Any, Final
 from hermes_tui.model import CacheEvent, Compaction, DropCause, Request, SessionId, Usage
 from hermes_tui.storage.jsonl import Record
 from hermes_tui.stores.codex.entries import TURN_ENDS, TURN_STARTS
-from hermes_tui.stores.codex.rollout import Line, Meta, id_time, mapping, raw, sane, string, whole
+from hermes_tui.stores.codex.rollout import Line, Meta, id_time, mapping, raw, sane, seconds, string, whole
 from hermes_tui.text import RawText
 
 COPY_GAP: Final = 1.0
@@ -176,27 +176,32 @@ class Ledger:
     # ---------------------------------------------------------------------------------------------- requests
 
     def _record(self, line: Line, payload: Mapping[str, object]) -> Request | None:
+        usage = mapping(payload.get("usage"))
+        thread, response = string(payload.get("thread_id")), string(payload.get("response_id"))
+        return self.record(line.stamp, thread, response, usage_from(usage), whole(usage.get("total_tokens")))
+
+    def record(
+        self, stamp: str | None, thread: str | None, response: str | None, usage: Usage, total: int
+    ) -> Request | None:
+        """Take in a usage record; gives the request it stands for, unless that is another thread's or known."""
         self.has_records = True
-        owner = string(payload.get("thread_id"))
-        response = string(payload.get("response_id"))
         self._last_response = response
         self._fill_before = self.fill
-        usage = mapping(payload.get("usage"))
-        self.fill = whole(usage.get("total_tokens")) or self.fill
-        if (owner is not None and self.thread is not None and owner != self.thread) or response in self._seen:
+        self.fill = total or self.fill
+        if (thread is not None and self.thread is not None and thread != self.thread) or response in self._seen:
             self.reply = None
             return None
         if response is not None:
             self._seen.add(response)
-        return self._request(line, response, usage_from(usage))
+        return self._request(seconds(stamp), response, usage)
 
-    def _request(self, line: Line, response: str | None, usage: Usage) -> Request:
+    def _request(self, at: float | None, response: str | None, usage: Usage) -> Request:
         request = Request(
             session_id=self.thread or SessionId(""),
             chain=self.thread or "",
             request_id=response,
             message_id=self.reply,
-            at=line.at,
+            at=at,
             model=self.model,
             provider=self.provider,
             usage=usage,
@@ -249,7 +254,7 @@ class Ledger:
                 return None
         if copied or not any(delta.values()):
             return None
-        return self._request(line, None, usage_from(delta))
+        return self._request(line.at, None, usage_from(delta))
 
     # ------------------------------------------------------------------------------------------------- events
 

@@ -36,10 +36,11 @@ from hermes_tui.stores.codex.oldest import is_oldest
 from hermes_tui.stores.codex.peek import forked_from, peek
 from hermes_tui.stores.codex.picture import Picture
 from hermes_tui.stores.codex.rollout import read_name, source_word
+from hermes_tui.stores.codex.skim import CodexSkim, passed_over
 from hermes_tui.stores.codex.spans import Span, ThreadFiles, first_meta
 from hermes_tui.stores.codex.transcript import CodexTranscript, span_records
 from hermes_tui.stores.conversation import RUNNING_SECONDS
-from hermes_tui.stores.log_source import PULSE_EVERY, LogFile, LogSummary
+from hermes_tui.stores.log_source import PULSE_EVERY, LineTaker, LogFile, LogFold, LogSummary
 from hermes_tui.stores.log_texts import LogTexts
 from hermes_tui.stores.logs import PEEKS_KEPT, LogIndex, LogStore, Peeked, with_requests
 from hermes_tui.stores.protocol import ChangeVerb, Transcript
@@ -92,6 +93,14 @@ class CodexStore(LogStore):
     def fold(self, log: LogFile, state: bytes | None = None) -> CodexFold:
         """See :meth:`LogStore.fold`."""
         return CodexFold(self.ref, log, state)
+
+    def skim(self, fold: LogFold) -> LineTaker | None:
+        """See :meth:`LogStore.skim`; the oldest files are one document and have no lines."""
+        return CodexSkim(fold) if isinstance(fold, CodexFold) and not fold.document else None
+
+    def passed_over(self, raw: bytes) -> bool:
+        """See :meth:`LogStore.passed_over`."""
+        return passed_over(raw)
 
     def extra_stamp(self) -> object:
         """The mirror's files and the names."""

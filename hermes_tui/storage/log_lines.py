@@ -1,0 +1,69 @@
+"""The complete lines of a plain log in large blocks: for readers that tell most lines by their first bytes.
+
+What is not a usual line ends the blocks and is left to :func:`hermes_tui.storage.jsonl.read_records`: a compressed log,
+a line longer than :data:`GIANT_LINE`, a line without its newline, an error of the disk.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import BinaryIO, Final, NamedTuple
+
+from hermes_tui.storage.jsonl import GIANT_LINE
+from hermes_tui.storage.log_bytes import is_zstd, open_log
+
+LINES_BLOCK: Final = 1 << 20
+"""Bytes of one read: few calls, and the lines cut from it stay in the processor's cache."""
+
+
+class Lines(NamedTuple):
+    """Lines that follow each other, without their newlines."""
+
+    raws: list[bytes]
+    line: int
+    """The number of the first."""
+    offset: int
+    """Where the first begins, bytes from the start."""
+    end: int
+    """Where the line after the last begins."""
+
+
+def read_lines(
+    path: str | os.PathLike[str], *, offset: int = 0, line: int = 1, end: int | None = None
+) -> Iterator[Lines]:
+    """Read a log forward, as far as it is usual; the rest begins where the last block ended.
+
+    Args:
+        path: the log.
+        offset: bytes to pass over; must be where a line begins.
+        line: the number of the line at ``offset``.
+        end: the log is read as if it ended after so many bytes.
+
+    Raises:
+        OSError: the file cannot be opened or is none.
+    """
+    with open_log(path) as file:
+        if is_zstd(file):
+            return
+        file.seek(offset)
+        carry = b""
+        while block := _read(file, LINES_BLOCK if end is None else min(LINES_BLOCK, end - offset - len(carry))):
+            raws = (carry + block if carry else block).split(b"\n")
+            carry = raws.pop()
+            if raws:
+                if max(map(len, raws)) > GIANT_LINE:
+                    return
+                after = offset + sum(map(len, raws)) + len(raws)
+                yield Lines(raws, line, offset, after)
+                line, offset = line + len(raws), after
+            if len(carry) > GIANT_LINE:
+                return
+
+
+def _read(file: BinaryIO, size: int) -> bytes:
+    try:
+        return file.read(size) if size > 0 else b""
+    except OSError:
+        # Whoever reads the rest meets the error again and tells it.
+        return b""
