@@ -17,7 +17,9 @@ from hermes_tui.storage.letters import CJK_CLASS
 
 WORD_LENGTH: Final = 8
 """Letters of a run that may be a word rather than a sentence."""
-_RUN: Final = re.compile(f"[{CJK_CLASS}]+")
+_RUN: Final = re.compile(f"[{CJK_CLASS}\ud800-\udfff]+")
+_SURROGATES: Final = re.compile("[\ud800-\udfff]+")
+"""Halves of signs, which an index in UTF-8 cannot hold; to the matcher they are no letters."""
 _QUOTE: Final = str.maketrans({'"': " "})
 
 
@@ -34,6 +36,8 @@ def _pairs(run: re.Match[str]) -> str:
 
 
 def _made(letters: str) -> str:
+    if _SURROGATES.search(letters) is not None:
+        return " ".join(_made(part) for part in _SURROGATES.split(letters) if part) or " "
     pairs = " ".join(map(str.__add__, letters, letters[1:]))
     return f" {pairs} {letters[-1]} " if pairs else f" {letters} "
 

@@ -127,3 +127,15 @@ def test_the_power_went_after_a_compaction(cli: Cli, contract: Contract, home: P
     assert cut["list"]["title"] == whole["list"]["title"]
     torn = contract("recover", cli("recover", LABELS["compacted"], "--json", "--cut", f"{line}:20", store=home).json)
     assert torn["base"]["line"] != line
+
+
+def test_halves_of_signs_are_mirrored_and_found(cli: Cli, home: Path) -> None:
+    path = next(home.rglob(f"*{LABELS['exec']}*"))
+    text = path.read_text().replace('"text":"List the files', r'"text":"\ud83dList\udc00한글\ud800 the files')
+    path.write_text(text)
+    read = cli("search", "files 한글", "--json", store=home)
+    assert [(hit["session_id"], hit["kind"]) for hit in read.json["hits"]] == [(LABELS["exec"], "prompt")]
+    assert cli("mirror", "update", store=home).code == 0
+    asked = cli("search", "files 한글", "--json", store=home)
+    assert (asked.json["route"], asked.json["hits"]) == ({"codex": "mirror"}, read.json["hits"])
+    assert cli("search", "\udcff", "--json", store=home).code == 1
