@@ -12,15 +12,13 @@ from typing import Final
 
 from hermes_tui.storage.fulltext import All, Matcher, Node, Term, Unit
 from hermes_tui.storage.fulltext import Any as AnyOf
+from hermes_tui.storage.letters import may_hold_accents
 from hermes_tui.storage.log_bytes import open_log, source_of
 
 OVERLAP: Final = 256
 """Bytes of the block before that are looked at again: longer than any needle."""
-_ACCENTS: Final = re.compile(
-    rb"\xc3[\x80-\xbf]|[\xc4-\xc9][\x80-\xbf]|\xcc[\x80-\xbf]|\xcd[\x80-\xaf]|\xe1[\xb8-\xbb]|\xe2\x84[\xaa\xab]"
-    rb"|\\u0[0-3]|\\u1e|\\u212"
-)
-"""Accented letters and accents in UTF-8 and in JSON escapes, ASCII lowered."""
+_ESCAPED: Final = re.compile(rb"\\u0[0-3]|\\u1e|\\u212")
+"""Accented letters and accents in JSON escapes, ASCII lowered."""
 NEEDLE_LETTERS: Final = 40
 
 
@@ -56,7 +54,11 @@ Needles = tuple[tuple[bytes, ...], bool]
 
 def _holds(lowered: bytes, needles: Needles) -> bool:
     words, accents = needles
-    return any(word in lowered for word in words) or (accents and _ACCENTS.search(lowered) is not None)
+    return any(word in lowered for word in words) or (accents and _may_be_accented(lowered))
+
+
+def _may_be_accented(lowered: bytes) -> bool:
+    return may_hold_accents(lowered) or (b"\\u" in lowered and _ESCAPED.search(lowered) is not None)
 
 
 def _needles(unit: Unit) -> Needles | None:

@@ -17,7 +17,7 @@ from hermes_tui.model import Message, MessageHead
 from hermes_tui.storage.errors import QueryFailed, StoreDamaged, StoreUnreadable
 from hermes_tui.storage.fulltext import Matcher
 from hermes_tui.storage.reading import ReadConnection
-from hermes_tui.stores.hermes.asks import REASONING, SCAN, SEARCHED, plan_for, raw_condition
+from hermes_tui.stores.hermes.asks import REASONING, SCAN, SEARCHED, plan_for, prepare_asking, raw_condition
 from hermes_tui.stores.hermes.candidates import Candidates, Condition
 from hermes_tui.stores.hermes.cells import text_or_none
 from hermes_tui.stores.hermes.content import Stored, read_content, tool_calls
@@ -27,7 +27,6 @@ from hermes_tui.stores.hermes.generations import Placed
 from hermes_tui.stores.hermes.indexes import SURVEYS, id_bounds
 from hermes_tui.stores.hermes.log_search import LogsOfHome, merged, start_places
 from hermes_tui.stores.hermes.schema import Schema
-from hermes_tui.stores.hermes.tokenizer import register_tokenizers
 from hermes_tui.stores.hermes.transcript import Cells, heads_of, read_cells, stored_rows
 from hermes_tui.stores.matching import Match, match_message, match_together
 from hermes_tui.stores.protocol import Neighbour, Neighbours, Proposal, Proposed, Ranked, SearchFilters
@@ -124,7 +123,7 @@ class _Run:
         def question(connection: ReadConnection, schema: Schema) -> None:
             if not schema.has("messages", "id", "session_id", "role", "content"):
                 return
-            connection.prepare(register_tokenizers)
+            connection.prepare(prepare_asking)
             low, high = id_bounds(connection)
             columns = REASONING if self._reasoning else SEARCHED
             self._raw = Condition(*_frozen(raw_condition(self._matcher, schema, columns)))
@@ -157,7 +156,7 @@ class _Run:
         """Scores of the word index, where there are more candidates than are quickly read."""
 
         def question(connection: ReadConnection, _: Schema) -> list[tuple[float, int]] | None:
-            connection.prepare(register_tokenizers)
+            connection.prepare(prepare_asking)
             try:
                 return self._candidates.scored(connection, self._where.all, limit)
             except (StoreDamaged, QueryFailed):
@@ -177,7 +176,7 @@ class _Run:
         return self._asking.ask(question)
 
     def _window(self, connection: ReadConnection, schema: Schema) -> list[Proposed]:
-        connection.prepare(register_tokenizers)
+        connection.prepare(prepare_asking)
         for _ in range(TRIES):
             if self._candidates.done:
                 break
