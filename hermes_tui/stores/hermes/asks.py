@@ -237,9 +237,9 @@ def prepare_asking(connection: apsw.Connection) -> None:
     connection.create_scalar_function(ACCENTS_FUNCTION, _accents_of_cell, 1, deterministic=True)
 
 
-def _accents_of_cell(cell: object) -> bool:
-    """Of the bytes of a cell; one without a text has none."""
-    return isinstance(cell, bytes) and may_hold_accents(cell)
+def _accents_of_cell(*cells: object) -> bool:
+    """Of the bytes of cells; one without a text has none."""
+    return any(isinstance(cell, bytes) and may_hold_accents(cell) for cell in cells)
 
 
 def raw_condition(matcher: Matcher, schema: Schema, columns: Sequence[str]) -> tuple[str, list[Any]]:
