@@ -1,19 +1,21 @@
 """What a full-text index takes from a rollout: each thing once, although both dialects say most things twice.
 
 The transcript shows the raw response item and an event only where its twin was lost (entries.py). Here an event waits a
-few lines for a raw item with the same text; so the index holds one of them, or both where they lie far apart.
+few lines for a raw item with the same text; so the index holds one of them, or both where they lie far apart. What the
+transcript shows must be in the index, so a twin counts here only where it counts there: within a turn, and a text for
+one event.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from hermes_tui.storage.jsonl import Record
 from hermes_tui.stores.codex import items
-from hermes_tui.stores.codex.entries import LOOKAHEAD, QUIET_EVENTS
+from hermes_tui.stores.codex.entries import LOOKAHEAD, QUIET_EVENTS, TURN_STARTS
 from hermes_tui.stores.codex.items import Nature
 from hermes_tui.stores.codex.oldest import first_values
 from hermes_tui.stores.codex.rollout import SETTINGS_TYPES, Line, line_of, mapping, string
@@ -27,6 +29,13 @@ _TYPE: Final = re.compile(rb'"type"\s*:\s*"([A-Za-z_]{1,60})"')
 _TALK: Final = frozenset({b"message", b"user_message", b"agent_message", b"reasoning", b"agent_reasoning"})
 _NOTHING: Final = frozenset(kind.encode() for kind in (*SETTINGS_TYPES, "token_usage_record"))
 _QUIET: Final = frozenset(kind.encode() for kind in QUIET_EVENTS)
+_STARTS: Final = frozenset(kind.encode() for kind in TURN_STARTS)
+_MARKS: Final = {"prompt": "u", "reply": "r", "reasoning": "s"}
+_EVENT_MARKS: Final = {
+    "user_message": "u", "UserMessage": "u", "agent_message": "r", "AgentMessage": "r", "agent_reasoning": "s",
+    "agent_reasoning_raw_content": "s", "Reasoning": "s",
+}  # fmt: skip
+"""What an event says, as its raw item says it."""
 _TALK_ITEM: Final = re.compile(rb'"item"\s*:\s*\{\s*"type"\s*:\s*"(?:UserMessage|AgentMessage|Reasoning|Plan)"')
 
 
@@ -42,9 +51,10 @@ class CodexTexts:
     """Takes the lines of one phase in order."""
 
     def __init__(self) -> None:
-        self._count = 0
         self._raw: deque[tuple[int, tuple[str, ...]]] = deque()
-        self._near: Counter[str] = Counter()
+        """Raw items that were met: the line up to which events may be their twins, their keys."""
+        self._near: dict[str, deque[int]] = {}
+        """Those lines by key."""
         self._held: deque[_Held] = deque()
 
     def phase(self, line: bytes) -> TextPhase | None:
@@ -53,6 +63,8 @@ class CodexTexts:
         kinds = _TYPE.findall(head)
         if not kinds:
             return "tools"
+        if kinds[0] == b"event_msg" and len(kinds) > 1 and kinds[1] in _STARTS:
+            return "talk"  # nothing to read, but what lies before it is no twin of what comes
         if kinds[0] in _NOTHING or (kinds[0] == b"event_msg" and len(kinds) > 1 and kinds[1] in _QUIET):
             return None
         inner = kinds[1] if len(kinds) > 1 and kinds[0] in (b"response_item", b"event_msg") else kinds[0]
@@ -62,16 +74,20 @@ class CodexTexts:
 
     def texts(self, record: Record) -> Iterator[LogText]:
         """See :class:`LogTexts`."""
-        self._count += 1
         for value in first_values(record):
             line = line_of(value)
             if line is None:
+                continue
+            if line.type == "event_msg" and line.kind in TURN_STARTS:
+                yield from self.rest()
+                self._raw.clear()
+                self._near.clear()
                 continue
             said = items.nature(line.payload) if line.type == "response_item" else None
             text = _text(line, said)
             if text:
                 yield from self._take(line, said, LogText(record, text, line.at))
-        yield from self._due()
+        yield from self._due(record.line)
 
     def rest(self) -> Iterator[LogText]:
         """See :class:`LogTexts`."""
@@ -80,33 +96,53 @@ class CodexTexts:
 
     def _take(self, line: Line, said: Nature | None, text: LogText) -> Iterator[LogText]:
         keys = tuple(_keys(line, said, text.text))
+        due = text.record.line + LOOKAHEAD
         if line.type == "event_msg":
-            if not any(key in self._near for key in keys):
-                self._held.append(_Held(text, keys, self._count + LOOKAHEAD))
+            if not self._told(keys):
+                self._held.append(_Held(text, keys, due))
             return
-        if self._held:
-            self._held = deque(held for held in self._held if not set(keys) & set(held.keys))
-        self._raw.append((self._count + LOOKAHEAD, keys))
-        self._near.update(keys)
+        twin = next((held for held in self._held if not set(keys).isdisjoint(held.keys)), None)
+        if twin is not None:
+            self._held.remove(twin)
+        self._raw.append((due, keys))
+        for key in keys:
+            self._near.setdefault(key, deque()).append(due)
         yield text
 
-    def _due(self) -> Iterator[LogText]:
-        while self._held and self._held[0].due <= self._count:
+    def _told(self, keys: tuple[str, ...]) -> bool:
+        """Whether a raw item before it says the same; a text is told by one event only."""
+        for key in reversed(keys):
+            if key in self._near:
+                if key[0] != "i":
+                    self._forget(key, self._near[key][0])
+                return True
+        return False
+
+    def _forget(self, key: str, due: int) -> None:
+        dues = self._near.get(key)
+        if dues is not None and dues[0] <= due:
+            dues.popleft()
+            if not dues:
+                del self._near[key]
+
+    def _due(self, line: int) -> Iterator[LogText]:
+        while self._held and self._held[0].due <= line:
             yield self._held.popleft().text
-        while self._raw and self._raw[0][0] <= self._count:
-            for key in self._raw.popleft()[1]:
-                self._near[key] -= 1
-                if not self._near[key]:
-                    del self._near[key]
+        while self._raw and self._raw[0][0] <= line:
+            due, keys = self._raw.popleft()
+            for key in keys:
+                self._forget(key, due)
 
 
 def _keys(line: Line, said: Nature | None, text: str) -> Iterator[str]:
     """What a raw item and its event have in common: the text, or the id of the answer or of the call it answers."""
-    yield f"t{text}"
     if line.type == "event_msg":
+        yield _EVENT_MARKS.get(str(mapping(line.payload.get("item")).get("type") or line.kind), "t") + text
         for holder in (mapping(line.payload.get("item")), line.payload):
             yield from (f"i{name}" for key in ("id", "call_id") if (name := string(holder.get(key))) is not None)
-    elif said is not None and said.kind != "tool-call":
+        return
+    yield ("t" if said is None else _MARKS.get(said.kind, "t")) + text
+    if said is not None and said.kind != "tool-call":
         # A call names the same id as its output, whose event must not vanish when the output was lost.
         name = said.call_id or string(line.payload.get("id"))
         if name is not None:

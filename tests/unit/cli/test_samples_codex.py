@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import SAMPLES, Cli, Contract
+from tests.unit.codex.rollouts import meta, turn, write
 
 EXPECTED = json.loads((SAMPLES / "codex/expected.json").read_text())
 LABELS: dict[str, str] = {
@@ -139,3 +140,14 @@ def test_halves_of_signs_are_mirrored_and_found(cli: Cli, home: Path) -> None:
     asked = cli("search", "files 한글", "--json", store=home)
     assert (asked.json["route"], asked.json["hits"]) == ({"codex": "mirror"}, read.json["hits"])
     assert cli("search", "\udcff", "--json", store=home).code == 1
+
+
+def test_a_reply_said_again_is_found_where_only_its_event_is_left(cli: Cli, tmp_path: Path) -> None:
+    again = turn(2, "once more", "Done.", 20)
+    lost = next(number for number, line in enumerate(again) if '"assistant"' in line)
+    again[lost] = again[lost][:40]
+    write(tmp_path, [meta(), *turn(1, "do it", "Done.", 10), *again])
+    read = cli("search", "Done", "--json", store=tmp_path)
+    assert len(read.json["hits"]) == 2
+    assert cli("mirror", "update", store=tmp_path).code == 0
+    assert cli("search", "Done", "--json", store=tmp_path).json["hits"] == read.json["hits"]
