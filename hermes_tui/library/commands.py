@@ -273,6 +273,18 @@ COMMANDS: Final[tuple[Command, ...]] = (
 )
 
 
+ENTER_DOES: Final = {
+    "sessions": "read",
+    "recovery": "read it",
+    "lineage": "read",
+    "search": "go there",
+    "costs": "its sessions",
+    "cache": "go there",
+    "health": "its sessions",
+}
+"""What Enter does with the row under the cursor, by screen; the key line says it."""
+
+
 def commands_of(screen: str) -> tuple[Command, ...]:
     """The commands of one screen, in the order of the list."""
     return tuple(command for command in COMMANDS if command.screen == screen)

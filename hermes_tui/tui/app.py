@@ -12,17 +12,27 @@ from textual import work
 from textual.app import SystemCommand
 from textual.binding import BindingType
 from textual.screen import Screen
+from textual.scrollbar import ScrollBar, ScrollBarRender
 
 from hermes_tui.library.commands import COMMANDS
 from hermes_tui.tui.commands import Commands, bindings_for
 from hermes_tui.tui.desk import Desk
 from hermes_tui.tui.encoding import keep_cells, lend_stderr
 from hermes_tui.tui.glyphs import ASCII
-from hermes_tui.tui.messages import LibraryOpened, MirrorMoved, ShowPlace, ShowTranscript, StoresChanged
+from hermes_tui.tui.messages import (
+    LibraryOpened,
+    LookForStores,
+    MirrorMoved,
+    ShowPlace,
+    ShowSessions,
+    ShowTranscript,
+    StoresChanged,
+)
 from hermes_tui.tui.places import places
 from hermes_tui.tui.screens.place import Place
 from hermes_tui.tui.stylesheets import sheet
 from hermes_tui.tui.typeahead import KeysInOrder
+from hermes_tui.tui.widgets.scroll_bar import PlainScrollBar
 
 if TYPE_CHECKING:
     from hermes_tui.library.live import Live
@@ -74,6 +84,7 @@ class HermesTui(KeysInOrder):
         self._trail: list[str] = []
         """Places we came from, for Escape."""
         super().__init__()
+        ScrollBar.renderer = ScrollBarRender
         if ascii_only:
             self._draw_plainly()
         self.animation_level = "none"
@@ -82,9 +93,10 @@ class HermesTui(KeysInOrder):
             self.add_mode(place, build)
 
     def _draw_plainly(self) -> None:
-        """ASCII signs only, in the frames of dialogs and of the palette too."""
+        """ASCII signs only, in the frames of dialogs and of the palette and in scroll bars too."""
         self.desk.glyphs = ASCII
         self.add_class("plain")
+        ScrollBar.renderer = PlainScrollBar
 
     # Opening.
 
@@ -107,6 +119,10 @@ class HermesTui(KeysInOrder):
 
             library = with_mirror(library)
         self.post_message(LibraryOpened(library))
+
+    def on_look_for_stores(self, _event: LookForStores) -> None:
+        """Look once more: an agent may have been started meanwhile."""
+        self.open_stores()
 
     def on_list_shown(self) -> None:
         """Begin what would have held up the first list."""
@@ -184,6 +200,13 @@ class HermesTui(KeysInOrder):
                 if event.place == place.PLACE:
                     place.asked_about()
         self.go(event.place)
+
+    def on_show_sessions(self, event: ShowSessions) -> None:
+        """Go to the list, narrowed."""
+        for place in self._open_places():
+            if place.PLACE == "sessions":
+                place.asked_for(event.facets)
+        self.go("sessions")
 
     def go(self, place: str) -> None:
         """Switch to a place and remember where we came from."""

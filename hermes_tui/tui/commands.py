@@ -33,6 +33,8 @@ class Commands(Provider):
     def _offered(self) -> Iterable[tuple[Command, str]]:
         place = getattr(self.screen, "PLACE", "")
         for command in commands_of(place):
+            if self.screen.check_action(command.action, ()) is False:
+                continue
             yield command, f"screen.{command.action}"
         for command in commands_of("app"):
             if command.id not in {"app.palette", "app.back"}:

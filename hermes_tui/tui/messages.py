@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from hermes_tui.library.mirroring import Progress
     from hermes_tui.library.sources import Found, Library
     from hermes_tui.tui.views.blocks import Finder
+    from hermes_tui.tui.views.facets import Facets
 
 
 @dataclass
@@ -19,6 +20,11 @@ class LibraryOpened(Message):
 
     library: Library
     """What the screens may ask."""
+
+
+@dataclass
+class LookForStores(Message):
+    """Nothing was found: the user wants us to look again."""
 
 
 @dataclass
@@ -47,6 +53,14 @@ class ShowPlace(Message):
     """sessions, lineage, search, costs, cache or health."""
     subject: Found | None = None
     """The conversation it is about."""
+
+
+@dataclass
+class ShowSessions(Message):
+    """The user wants the list, narrowed."""
+
+    facets: Facets
+    """To what; the order is the list's own."""
 
 
 @dataclass

@@ -40,6 +40,11 @@ class KeysInOrder(App[None]):
         self._since: float | None = None
         """Since when a key is under way; ``None``: none is."""
 
+    @property
+    def key_under_way(self) -> bool:
+        """Whether what a key set off is still going on."""
+        return self._since is not None
+
     async def on_event(self, event: events.Event) -> None:
         """Hold back a key while the one before is under way."""
         if not isinstance(event, events.Key) or event.is_forwarded:

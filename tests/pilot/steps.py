@@ -27,6 +27,8 @@ class User:
 
     async def settle(self) -> None:
         """Until nothing is under way; two rounds, for an answer may ask for more."""
+        while self.app.key_under_way:
+            await self.pilot.pause(0.01)
         for _ in range(3):
             # A newer question cancels the older one; that is no reason to stop waiting.
             with suppress(WorkerCancelled):

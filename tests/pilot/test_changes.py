@@ -82,3 +82,26 @@ async def test_pins_and_tags_are_kept_and_narrow_the_list(library: Library) -> N
         rows = user.app.screen.query_one(SessionList)
         assert [one.pinned for one in rows.annotations.values()] == [True]
     assert library.locations.annotations.read_text(encoding="utf-8").count("\n") == 2
+
+
+async def test_tags_of_several_begin_with_what_all_have_and_leave_each_its_own(library: Library) -> None:
+    async with browsing(library) as user:
+        await choose(user, "websocket")
+        await user.press("number_sign")
+        await user.types("urgent both")
+        await user.press("enter", "escape", "escape")
+        await choose(user, "Streaming importer")
+        await user.press("number_sign")
+        await user.types("both")
+        await user.press("enter")
+        # Select this one and the other, with the cursor on the one that has a tag of its own.
+        await user.press("space", "escape")
+        await choose(user, "websocket")
+        await user.press("space", "number_sign")
+        user.sees("Tags of 2 conversations", "What only some have stays theirs")
+        assert user.app.screen.query_one("#line").value == "both"  # type: ignore[attr-defined]
+        await user.press(*["backspace"] * 4)
+        await user.types("done")
+        await user.press("enter", "escape", "escape", "escape")
+        rows = user.app.query_one(SessionList)
+        assert sorted(tuple(one.tags) for one in rows.annotations.values()) == [("done",), ("urgent", "done")]

@@ -73,7 +73,7 @@ async def test_a_new_conversation_appears_within_two_seconds_and_the_cursor_stay
         kept = user.app.screen.query_one(SessionList).entry
         store.sessions.append(row_of(store.ref, "new", "Just begun", at=NOW - 1))
         store.version += 1
-        await user.pilot.pause(1.3)
+        await user.pilot.pause(1.7)
         await user.settle()
         user.sees("Just begun", "7 conversations")
         assert user.app.screen.query_one(SessionList).entry == kept
@@ -84,7 +84,7 @@ async def test_growth_of_a_row_appears() -> None:
     async with browsing(library) as user:
         store.sessions[0] = dataclasses.replace(store.sessions[0], message_count=151)
         store.version += 1
-        await user.pilot.pause(1.3)
+        await user.pilot.pause(1.7)
         await user.settle()
         assert "151" in user.row("Gateway log rotation")
 

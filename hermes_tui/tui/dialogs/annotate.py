@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from textual import on, work
 from textual.app import ComposeResult
@@ -15,6 +15,7 @@ from hermes_tui.library.annotations import annotate
 from hermes_tui.text import clean
 from hermes_tui.tui.desk import Desk
 from hermes_tui.tui.dialogs.base import Dialog, paragraph
+from hermes_tui.tui.formats import counted
 from hermes_tui.tui.inks import Line
 from hermes_tui.tui.widgets.filter_line import FilterLine
 from hermes_tui.tui.widgets.lines import StillLines
@@ -23,6 +24,11 @@ if TYPE_CHECKING:
     from hermes_tui.library.sources import Found, Library
 
 What = Literal["tags", "note"]
+SEVERAL: Final[dict[What, str]] = {
+    "tags": "These all of them have. What only some have stays theirs.",
+    "note": "What you write takes the place of the note of each.",
+}
+"""Said where several conversations are selected."""
 
 
 class AnnotateDialog(Dialog[bool]):
@@ -47,8 +53,9 @@ class AnnotateDialog(Dialog[bool]):
 
     def on_mount(self) -> None:
         heading = "Tags" if self._what == "tags" else "Note"
+        whose = f" of {counted(len(self._founds), 'conversation')}" if len(self._founds) > 1 else ""
         self.query_one("#title", StillLines).show(
-            lambda _: [((heading, "title"), ("  kept by this program alone", "muted"))]
+            lambda _: [((heading + whose, "title"), ("  kept by this program alone", "muted"))]
         )
         self.query_one("#said", StillLines).show(self._view)
         line = self.query_one("#line", FilterLine)
@@ -57,11 +64,16 @@ class AnnotateDialog(Dialog[bool]):
 
     def _view(self, width: int) -> list[Line]:
         lines: list[Line] = paragraph(clean(self._trouble), width, "bad") if self._trouble else []
+        if len(self._founds) > 1 and not lines:
+            lines = paragraph(clean(SEVERAL[self._what]), width, "muted")
         return [*lines, (("Enter", "key"), (" keep  ", "muted"), ("Esc", "key"), (" leave it", "muted"))]
 
     @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:
-        if self._desk.library is not None:
+        if event.value.strip() == self._before.strip():
+            # Nothing was changed: notes that differ are not taken away by an empty line.
+            self.dismiss(False)
+        elif self._desk.library is not None:
             self._keep(self._desk.library, event.value.strip(), self._desk.clock())
 
     @work(thread=True, exclusive=True, group="annotate", exit_on_error=False, description="Keeping it")

@@ -57,7 +57,7 @@ class FacetsDialog(Dialog[Facets]):
     def __init__(self, desk: Desk, facets: Facets, tags: Sequence[str] = ()) -> None:
         super().__init__()
         self._desk = desk
-        self._facets = facets
+        self._facets = self._given = facets
         self._tags = tags
         self._values: dict[str, Sequence[tuple[str | None, int]]] = {}
         self._choices: list[Choice] = []
@@ -117,6 +117,12 @@ class FacetsDialog(Dialog[Facets]):
             Choice("", None, "order", heading=True),
             *(Choice("order", order, f"by {order}") for order in ORDERS),
         ]
+        elsewhere = [
+            (name, getattr(self._given, name)) for name in ("when", "store", "cwd") if getattr(self._given, name)
+        ]
+        if elsewhere:
+            choices.append(Choice("", None, "narrowed to", heading=True))
+            choices += [Choice(name, value, clean_line(value)) for name, value in elsewhere]
         if len(agents) > 1:
             choices += [Choice("", None, "agent", heading=True), *(Choice("agent", agent, agent) for agent in agents)]
         if len(profiles) > 1:
@@ -168,6 +174,12 @@ class FacetsDialog(Dialog[Facets]):
         off: str | bool | None = None if not isinstance(choice.value, bool) else not choice.value
         if choice.facet == "order":
             off = choice.value
+        if choice.facet == "when":
+            on_ = self._on(choice)
+            since, until = (None, None) if on_ else (self._given.since, self._given.until)
+            self._facets = replace(self._facets, since=since, until=until, when="" if on_ else self._given.when)
+            rows.refresh()
+            return
         self._facets = replace(self._facets, **{choice.facet: off if self._on(choice) else choice.value})  # type: ignore[arg-type]
         rows.refresh()
 

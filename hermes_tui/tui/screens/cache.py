@@ -91,7 +91,7 @@ class CacheScreen(Place):
         self.query_one("#plot", StillLines).show(self._plot)
 
     def on_screen_resume(self) -> None:
-        if self.desk.library is None:
+        if self.desk.library is None or self.nothing_found(self.table):
             return
         if self.desk.subject is None:
             self._all = True
@@ -105,6 +105,8 @@ class CacheScreen(Place):
             self._asked = False
 
     def library_ready(self) -> None:
+        if self.nothing_found(self.table):
+            return
         self._asked = False
         self.on_screen_resume()
 
@@ -226,8 +228,6 @@ class CacheScreen(Place):
         if report.failures:
             names = ", ".join(clean_line(failure.ref.name) for failure in report.failures)
             right.append((f"! without {names}: 6 says why", "warn"))
-        elif self._drops and self.size.width >= 100:
-            right = [("Enter", "key"), (" goes to the message", "muted")]
         self.say_status(tuple(runs), tuple(right))
 
     @on(VirtualList.Chosen)

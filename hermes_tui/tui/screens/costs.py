@@ -19,11 +19,14 @@ from hermes_tui.tui.commands import bindings_for
 from hermes_tui.tui.desk import Desk
 from hermes_tui.tui.formats import DAY
 from hermes_tui.tui.inks import Line, Run
+from hermes_tui.tui.messages import ShowSessions
 from hermes_tui.tui.screens.place import Place
 from hermes_tui.tui.stylesheets import sheet
-from hermes_tui.tui.views.cost_table import GROUPINGS, groupings_line, heading, row_line, totals_words
+from hermes_tui.tui.views.cost_table import GROUPINGS, grouping_name, groupings_line, heading, row_line, totals_words
+from hermes_tui.tui.views.facets import behind_cost
 from hermes_tui.tui.widgets.line_list import LineList
 from hermes_tui.tui.widgets.lines import StillLines
+from hermes_tui.tui.widgets.virtual_list import VirtualList
 
 PERIODS: Final[tuple[int | None, ...]] = (30, 90, None, 7)
 """Days; ``None``: all."""
@@ -69,7 +72,8 @@ class CostsScreen(Place):
 
     def library_ready(self) -> None:
         self._name_stores()
-        self.read()
+        if not self.nothing_found(self.table):
+            self.read()
 
     def stores_changed(self) -> None:
         if self._report is not None and self.app.screen is self:
@@ -88,7 +92,7 @@ class CostsScreen(Place):
         self.query_one("#groupings", StillLines).show(self._groupings)
         self.query_one("#heading", StillLines).show(lambda width: [heading(self._grouping, self._inner(width))])
         self.query_one("#total", StillLines).show(lambda _: [()])
-        if self.desk.library is not None:
+        if self.desk.library is not None and not self.nothing_found(self.table):
             self._read(self._grouping, self._days)
 
     @work(thread=True, exclusive=True, group="costs", exit_on_error=False, description="Adding up the costs")
@@ -133,6 +137,18 @@ class CostsScreen(Place):
     def _draw(self, item: int, width: int, cursor: bool) -> Line:
         assert self._report is not None
         return row_line(self._report.rows[item], self._grouping, width, self.desk.glyphs, cursor)
+
+    @on(VirtualList.Chosen)
+    def _chosen(self, event: VirtualList.Chosen) -> None:
+        assert self._report is not None
+        key = self._report.rows[event.item].key
+        facets = behind_cost(self._grouping, key, self._days, self.desk.clock(), self.desk.zone)
+        if facets is not None:
+            self.post_message(ShowSessions(facets))
+        elif self._grouping == "task":
+            self.toast("A session has many tasks, so the list knows none: group by model (m) or day (d).")
+        else:
+            self.toast(f"The list cannot be narrowed to what has no {grouping_name(self._grouping)}.")
 
     # Actions.
 

@@ -16,10 +16,13 @@ from hermes_tui.library.health import Health, doctor
 from hermes_tui.model import ListQuery
 from hermes_tui.tui.commands import bindings_for
 from hermes_tui.tui.desk import Desk
+from hermes_tui.tui.messages import ShowSessions
 from hermes_tui.tui.screens.place import Place
 from hermes_tui.tui.stylesheets import sheet
+from hermes_tui.tui.views.facets import Facets
 from hermes_tui.tui.views.health_report import HealthLine, health_lines, summary
 from hermes_tui.tui.widgets.line_list import LineList
+from hermes_tui.tui.widgets.virtual_list import VirtualList
 
 
 class HealthScreen(Place):
@@ -89,6 +92,14 @@ class HealthScreen(Place):
         if cursor and line:
             return ((self.desk.glyphs.cursor, "accent"), (line[0][0][1:], line[0][1]), *line[1:])
         return line
+
+    @on(VirtualList.Chosen)
+    def _chosen(self, event: VirtualList.Chosen) -> None:
+        store = self._lines[event.item].store
+        if store is None:
+            self.toast("This is about no store: put the cursor on one to see its sessions.")
+        else:
+            self.post_message(ShowSessions(Facets(store=store, archived=True, delegated=True)))
 
     def action_reload(self) -> None:
         self._health = None

@@ -67,6 +67,7 @@ class LineageScreen(Place):
             ("Press 1, put the cursor on one, and press l.", "muted"),
         )
         self.query_one("#heading", StillLines).show(self._heading)
+        self.keys.offer_only()
         self.nodes.focus()
 
     def on_screen_resume(self) -> None:
@@ -105,6 +106,7 @@ class LineageScreen(Place):
             keep=again,
         )
         self.query_one("#heading", StillLines).show(self._heading)
+        self.keys.offer_usual()
         self._show_status()
 
     def _draw(self, item: int, width: int, cursor: bool) -> Line:

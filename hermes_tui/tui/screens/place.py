@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -17,6 +17,10 @@ from hermes_tui.tui.inks import Line, spread
 from hermes_tui.tui.messages import MirrorMoved
 from hermes_tui.tui.widgets.furniture import KeyLine, TabLine
 from hermes_tui.tui.widgets.lines import StillLines
+from hermes_tui.tui.widgets.virtual_list import VirtualList
+
+if TYPE_CHECKING:
+    from hermes_tui.tui.views.facets import Facets
 
 
 class Place(Screen[None]):
@@ -61,6 +65,9 @@ class Place(Screen[None]):
     def asked_about(self) -> None:
         """Another screen sends the user here to look at one conversation, the subject of the desk."""
 
+    def asked_for(self, facets: Facets) -> None:
+        """Another screen sends the user here to see the list narrowed."""
+
     def mirror_moved(self, moved: MirrorMoved) -> None:
         """The mirror got further; a screen whose list comes from it says so."""
 
@@ -79,11 +86,32 @@ class Place(Screen[None]):
         dot = f" {self.desk.glyphs.middot} "
         self.query_one(TabLine).show_stores(literal(dot.join(names)))
 
+    def nothing_found(self, rows: VirtualList) -> bool:
+        """Whether no store was found; then the list says so, and the key line offers nothing to do with it."""
+        library = self.desk.library
+        if library is None or library.stores:
+            self.keys.offer_usual()
+            return False
+        rows.say(
+            ("No conversations were found on this machine.", "strong"), ("", ""), ("1 says where we looked.", "muted")
+        )
+        self.keys.offer_only()
+        return True
+
     # Going back.
 
     def step_back(self) -> bool:
         """Undo the last step inside this screen; false when there is none left."""
         return False
+
+    @property
+    def keys(self) -> KeyLine:
+        """The key line."""
+        return self.query_one(KeyLine)
+
+    def action_choose(self) -> None:
+        """Enter, by the mouse on the key line."""
+        self.query_one(VirtualList).action_choose()
 
     # Saying something.
 

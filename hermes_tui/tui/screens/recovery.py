@@ -19,11 +19,13 @@ from hermes_tui.text import CleanText, clean_line
 from hermes_tui.tui.commands import bindings_for
 from hermes_tui.tui.desk import Desk
 from hermes_tui.tui.inks import Line, clip
+from hermes_tui.tui.messages import ShowTranscript
 from hermes_tui.tui.screens.place import Place
 from hermes_tui.tui.stylesheets import sheet
 from hermes_tui.tui.views.recovery_rows import Pair, Shown, facts, filtered, headings, list_words, pair_line, pairs
 from hermes_tui.tui.widgets.line_list import LineList
 from hermes_tui.tui.widgets.lines import StillLines
+from hermes_tui.tui.widgets.virtual_list import VirtualList
 
 if TYPE_CHECKING:
     from hermes_tui.library.sources import Found
@@ -179,6 +181,14 @@ class RecoveryScreen(Place):
             self._asked.clear()
         self._peeks.update(event.texts)
         self.list.refresh()
+
+    @on(VirtualList.Chosen)
+    def _chosen(self, event: VirtualList.Chosen) -> None:
+        head = self._rows[event.item].head
+        if head is None:
+            self.toast("This is made for the model when the session is resumed: the record does not hold it.")
+            return
+        self.post_message(ShowTranscript(self._found, head.id, part=head.part, conversation=False))
 
     # The power cut.
 

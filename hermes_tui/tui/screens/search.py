@@ -126,6 +126,8 @@ class SearchScreen(Place):
 
     def library_ready(self) -> None:
         self._name_stores()
+        if not self.nothing_found(self.hits):
+            self._say_how()
 
     def _say_how(self) -> None:
         self.hits.say(
@@ -170,9 +172,11 @@ class SearchScreen(Place):
         if not more:
             self._groups = []
         self._running = bool(request.query)
-        if not request.query:
+        if not request.query or self.nothing_found(self.hits):
+            self._running = False
             self.hits.show_items([], keep=False)
-            self._say_how()
+            if not request.query and not self.nothing_found(self.hits):
+                self._say_how()
             self._show_filters()
             return
         if not more:

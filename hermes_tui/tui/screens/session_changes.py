@@ -13,9 +13,10 @@ from hermes_tui.text import clean_line
 from hermes_tui.tui.desk import Desk
 from hermes_tui.tui.screens.place import Place
 from hermes_tui.tui.views.facets import Facets
-from hermes_tui.tui.widgets.session_list import SessionList, found_at, key_of
+from hermes_tui.tui.widgets.session_list import Key, SessionList, found_at, key_of
 
 if TYPE_CHECKING:
+    from hermes_tui.library.annotations import Annotation
     from hermes_tui.library.cleanup import ChangeResult
     from hermes_tui.stores.protocol import ChangeVerb
 
@@ -41,11 +42,20 @@ class ChangingList(Place):
         raise NotImplementedError
 
     def chosen(self) -> list[Found]:
-        """The selected conversations, else the one under the cursor."""
+        """The selected conversations, those a filter hides now too, else the one under the cursor."""
         rows = self.rows
         if rows.picked:
-            return [found_at(entry) for entry in rows.entries if key_of(entry) in rows.picked]
+            shown = [found_at(entry) for entry in rows.entries if key_of(entry) in rows.picked]
+            return [*shown, *self._away({(found.store.ref.name, found.session_id) for found in shown})]
         return [found_at(rows.entry)] if rows.entry is not None else []
+
+    def _away(self, shown: set[Key]) -> list[Found]:
+        library = self.desk.library
+        if library is None:
+            return []
+        keys = sorted(self.rows.picked - shown)
+        stores = {store.ref.name: store for store in library.stores}
+        return [Found(stores[name], id_, library.prices) for name, id_ in keys if name in stores]
 
     def action_resume(self) -> None:
         from hermes_tui.tui.dialogs.resume import ResumeDialog
@@ -80,10 +90,16 @@ class ChangingList(Place):
         if kept:
             self.read_annotations()
 
+    def _said(self, founds: Sequence[Found]) -> list[Annotation]:
+        """What was said about each."""
+        from hermes_tui.library.annotations import NO_ANNOTATION
+
+        known = self.rows.annotations
+        return [known.get((found.store.ref.name, found.session_id), NO_ANNOTATION) for found in founds]
+
     def action_pin(self) -> None:
-        said = self.rows.annotation
         if founds := self.chosen():
-            self._pin(founds, "unpin" if said is not None and said.pinned else "pin")
+            self._pin(founds, "unpin" if all(one.pinned for one in self._said(founds)) else "pin")
 
     @work(thread=True, exclusive=True, group="pin", exit_on_error=False, description="Pinning")
     def _pin(self, founds: Sequence[Found], verb: Literal["pin", "unpin"]) -> None:
@@ -100,17 +116,20 @@ class ChangingList(Place):
     def action_tags(self) -> None:
         from hermes_tui.tui.dialogs.annotate import AnnotateDialog
 
-        said = self.rows.annotation
         if founds := self.chosen():
-            before = " ".join(clean_line(tag) for tag in said.tags) if said is not None else ""
+            # What all of them have can be changed for all; what only some have stays theirs.
+            first, *others = self._said(founds)
+            common = [tag for tag in first.tags if all(tag in one.tags for one in others)]
+            before = " ".join(clean_line(tag) for tag in common)
             self.app.push_screen(AnnotateDialog(self.desk, founds, "tags", before), self._annotated_anew)
 
     def action_note(self) -> None:
         from hermes_tui.tui.dialogs.annotate import AnnotateDialog
 
-        said = self.rows.annotation
         if founds := self.chosen():
-            before = clean_line(said.note) if said is not None and said.note else ""
+            notes = {one.note for one in self._said(founds)}
+            note = notes.pop() if len(notes) == 1 else None
+            before = clean_line(note) if note else ""
             self.app.push_screen(AnnotateDialog(self.desk, founds, "note", before), self._annotated_anew)
 
     def action_rename(self) -> None:

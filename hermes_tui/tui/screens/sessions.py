@@ -18,16 +18,17 @@ from textual.worker import get_current_worker
 
 from hermes_tui.library import catalog
 from hermes_tui.library.catalog import CatalogEntry, CatalogListing
+from hermes_tui.library.commands import commands_of
 from hermes_tui.library.drop_marks import marked
 from hermes_tui.library.failures import StoreFailed
 from hermes_tui.library.sources import Found, Library
 from hermes_tui.model import ListOrder, SessionRow
 from hermes_tui.text import clean_line
-from hermes_tui.tui.cells import width_of
+from hermes_tui.tui.cells import fit, width_of
 from hermes_tui.tui.commands import bindings_for
 from hermes_tui.tui.desk import Desk
 from hermes_tui.tui.inks import Line, Run, spread
-from hermes_tui.tui.messages import LibraryOpened, ListShown, MirrorMoved, ShowPlace, ShowTranscript
+from hermes_tui.tui.messages import LibraryOpened, ListShown, LookForStores, MirrorMoved, ShowPlace, ShowTranscript
 from hermes_tui.tui.screens.session_changes import ChangingList
 from hermes_tui.tui.stylesheets import sheet
 from hermes_tui.tui.views.annotated import read_annotations
@@ -50,6 +51,8 @@ FIRST: Final = 300
 """Rows asked for before all: the first screen does not wait for the ids of 70,000 conversations."""
 WHOLE_EVERY: Final = 15.0
 """Seconds between two readings of all ids while a store changes; the newest rows are read each time."""
+WITHOUT_STORES: Final = ("sessions.demo", "sessions.reload")
+"""Commands that make sense where no store was found."""
 SETTLE: Final = 0.12
 """Seconds after the last key before the list is filtered or a preview read."""
 
@@ -111,6 +114,8 @@ class SessionsScreen(ChangingList):
         self._mirror = ""
         """How far the mirror is; '' where there is nothing to say."""
         self._preview_shown: bool | None = None
+        self._facets_before: Facets | None = None
+        """What the list was narrowed to before another screen narrowed it: Escape goes back to both."""
 
     # Building.
 
@@ -149,6 +154,7 @@ class SessionsScreen(ChangingList):
         if not library.stores:
             self._say_empty_home(library)
             return
+        self.keys.offer_usual()
         self._show_facets()
         self.load_list()
 
@@ -160,20 +166,33 @@ class SessionsScreen(ChangingList):
             ("Looked in:", "muted"),
             *((f"  {place}", "") for place in places),
             ("", ""),
-            ("Press d to write example conversations into our own cache folder and open them.", ""),
+            ("Press d to write example conversations into our own cache folder and open them, F5 to look again.", ""),
             ("Or start with --store PATH, where PATH holds a store of Hermes, Codex, Claude Code or DSH.", "muted"),
         )
         self.say_status((("nothing to show", "muted"),))
+        self.keys.offer_only(*WITHOUT_STORES)
+        self.query_one("#facets", StillLines).show(lambda _: [()])
+        self.query_one("#heading", StillLines).show(lambda _: [()])
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
+        """Where there is nothing to list, only what makes sense then."""
+        library = self.desk.library
+        if library is None or library.stores:
+            return True
+        ours = {command.action for command in commands_of("sessions") if command.id not in WITHOUT_STORES}
+        return action not in ours
 
     # The list.
 
     def narrowed(self, library: Library) -> Library:
-        """The library with the stores that agent and profile leave."""
+        """The library with the stores that agent, profile and store leave."""
         facets = self.facets
         stores = tuple(
             store
             for store in library.stores
-            if facets.agent in (None, store.ref.agent) and facets.profile in (None, store.ref.profile or "default")
+            if facets.agent in (None, store.ref.agent)
+            and facets.profile in (None, store.ref.profile or "default")
+            and facets.store in (None, store.ref.name)
         )
         return library if stores == library.stores else dataclasses.replace(library, stores=stores)
 
@@ -355,20 +374,33 @@ class SessionsScreen(ChangingList):
         self._show_facets()
         self.load_list()
 
+    def asked_for(self, facets: Facets) -> None:
+        if self._facets_before is None:
+            self._facets_before = self.facets
+        self.rows.picked = set()
+        # Before the list is narrowed: a line that is emptied narrows by itself.
+        self.facets = dataclasses.replace(self.facets, text="")
+        self.query_one(FilterLine).value = ""
+        self.narrow(dataclasses.replace(facets, order=self.facets.order))
+
     def _show_facets(self) -> None:
         self.query_one("#facets", StillLines).show(self._facets_line)
         self.query_one("#heading", StillLines).refresh()
         self.query_one("#heading", StillLines).show(self._heading)
 
     def _facets_line(self, width: int) -> list[Line]:
-        left = summary(self.facets, self.desk.glyphs)
+        left: str = summary(self.facets, self.desk.glyphs)
         right = ""
         if self._listing is not None:
             ours = self.facets.pinned or self.facets.tag
             total = self.rows.count if ours else self._listing.total
             right = f"{total:,} match" if self.facets.narrowed else f"{total:,} conversation{'' if total == 1 else 's'}"
         if width_of(left) + len(right) + 3 > width:
-            left = clean_line(f"by {self.facets.order}")
+            left = fit(
+                summary(self.facets, self.desk.glyphs, short=True),
+                max(0, width - len(right) - 3),
+                ellipsis=self.desk.glyphs.ellipsis,
+            )
         return [spread(((left, "muted"),), ((f"{right} ", "strong" if self.facets.narrowed else "muted"),), width)]
 
     def _heading(self, width: int) -> list[Line]:
@@ -448,7 +480,7 @@ class SessionsScreen(ChangingList):
             return
         picked = len(self.rows.picked)
         if picked:
-            self.say_status(_picked_bar(picked))
+            self.say_status(_picked_bar(picked, self.rows.away))
             return
         listing = self._listing
         dot = f" {self.desk.glyphs.middot} "
@@ -500,11 +532,15 @@ class SessionsScreen(ChangingList):
         rows = self.rows
         everything = {key_of(entry) for entry in rows.entries}
         rows.picked = set() if rows.picked == everything else everything
+        rows.away = 0
         rows.refresh()
         self.show_status()
 
     def action_reload(self) -> None:
-        self.load_list()
+        if self.desk.library is not None and not self.desk.library.stores:
+            self.post_message(LookForStores())
+        else:
+            self.load_list()
 
     def action_copy_id(self) -> None:
         if (entry := self.rows.entry) is not None:
@@ -561,8 +597,14 @@ class SessionsScreen(ChangingList):
             self._settled()
         elif self.rows.picked:
             self.rows.picked = set()
+            self.rows.away = 0
             self.rows.refresh()
             self.show_status()
+        elif self._facets_before is not None:
+            before, self._facets_before = self._facets_before, None
+            self.query_one(FilterLine).value = before.text
+            self.narrow(before)
+            return False
         elif self.facets.narrowed:
             self.narrow(Facets(order=self.facets.order, archived=self.facets.archived, delegated=self.facets.delegated))
         else:
@@ -570,9 +612,11 @@ class SessionsScreen(ChangingList):
         return True
 
 
-def _picked_bar(picked: int) -> tuple[Run, ...]:
+def _picked_bar(picked: int, away: int) -> tuple[Run, ...]:
     """What can be done with what is selected."""
     runs: list[Run] = [(f"{picked:,} selected  ", "picked strong")]
+    if away:
+        runs.append((f"{away:,} not shown  ", "warn"))
     for key, name in (("a", "archive"), ("e", "end"), ("D", "delete"), ("E", "export"), ("Esc", "select none")):
         runs += [(key, "key"), (f" {name}  ", "muted")]
     return tuple(runs)

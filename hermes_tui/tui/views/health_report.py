@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from hermes_tui.library.health import Health, MirrorHealth
@@ -26,13 +26,16 @@ class HealthLine:
     line: Line
     finding: Finding | None = None
     stands: bool = False
+    store: str | None = None
+    """Name of the store it is about."""
 
 
 def health_lines(health: Health, width: int, glyphs: Glyphs) -> list[HealthLine]:
     """The whole report at a width."""
     out: list[HealthLine] = []
     for status in health.stores:
-        out += [HealthLine(()), *_store(status, width, glyphs)]
+        out.append(HealthLine(()))
+        out += [replace(line, store=status.ref.name) for line in _store(status, width, glyphs)]
     for path in health.missing:
         out.append(
             HealthLine(

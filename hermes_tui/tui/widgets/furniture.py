@@ -7,7 +7,7 @@ from typing import Final
 
 from textual import events
 
-from hermes_tui.library.commands import commands_of, shown_key
+from hermes_tui.library.commands import ENTER_DOES, Command, commands_of, shown_key
 from hermes_tui.text import CleanText
 from hermes_tui.tui.cells import width_of
 from hermes_tui.tui.inks import Line, Run, clip, spread
@@ -61,8 +61,22 @@ class KeyLine(StillLines):
 
     def __init__(self, place: str) -> None:
         super().__init__(id="keys")
-        self._commands = tuple(command for command in commands_of(place) if command.footer)
+        self._place = place
         self._spots: list[tuple[int, int, str]] = []
+        self._enter: str | None = None
+        self._commands: tuple[Command, ...] = ()
+        self.offer_usual()
+
+    def offer_usual(self) -> None:
+        """Name what matters here."""
+        self._enter = ENTER_DOES.get(self._place)
+        self._commands = tuple(command for command in commands_of(self._place) if command.footer)
+        self.show(self._view)
+
+    def offer_only(self, *ids: str) -> None:
+        """Name these commands and no other: where there is nothing to do the usual things with."""
+        self._enter = None
+        self._commands = tuple(command for command in commands_of(self._place) if command.id in ids)
         self.show(self._view)
 
     def _view(self, width: int) -> Sequence[Line]:
@@ -71,7 +85,8 @@ class KeyLine(StillLines):
         at = 1
         tail = [(key, name, action) for key, name, action in _ALWAYS]
         reserve = sum(len(key) + len(name) + 3 for key, name, _ in tail)
-        offered = [
+        offered = [("Enter", self._enter, "screen.choose")] if self._enter else []
+        offered += [
             (shown_key(command.key.split(",")[0]), command.name.lower(), f"screen.{command.action}")
             for command in self._commands
         ]

@@ -54,6 +54,8 @@ class SessionList(VirtualList):
         self._desk = desk
         self.entries: Sequence[CatalogEntry] = ()
         self.picked: set[Key] = set()
+        self.away: int = 0
+        """How many selected rows the list does not show now."""
         self.annotations: Mapping[Key, Annotation] = {}
         """What people said about these conversations."""
         self._pages: OrderedDict[int, list[SessionRow | None]] = OrderedDict()
@@ -73,6 +75,7 @@ class SessionList(VirtualList):
         """
         fresh = another or not self.entries
         self.entries = entries
+        self.away = len(self.picked - {key_of(entry) for entry in entries}) if self.picked else 0
         cursor = 0
         found = False
         if keep is not None:
