@@ -34,12 +34,13 @@ class Span:
 
 
 def first_meta(path: str, end: int | None = None) -> tuple[Meta | None, Line | None]:
-    """The meta that names a file's thread, and its line.
+    """The meta that names a file's thread, and its line; of a segment without one, what its name and lines tell.
 
     Raises:
         OSError: the file cannot be read.
     """
-    name = read_name(path.rpartition("/")[2]).thread_id
+    name, segment = read_name(path.rpartition("/")[2])
+    after: Line | None = None
     records = (read_document(path),) if is_oldest(path) else read_records(path, end=end)
     for count, record in enumerate(records):
         for value in first_values(record):
@@ -48,9 +49,18 @@ def first_meta(path: str, end: int | None = None) -> tuple[Meta | None, Line | N
                 meta = read_meta(line)
                 if names_thread(meta, name, first=count == 0):
                     return meta, line
+            elif after is None and line is not None and line.ordinal:
+                after = line
         if count >= HEAD_LINES:
             break
-    return None, None
+    return (None, None) if segment is None or after is None else (_segment_meta(name, after), None)
+
+
+def _segment_meta(thread: SessionId, after: Line) -> Meta:
+    """The meta of a reverted thread's segment whose first line is lost: the ordinals go on from the cut (section 4)."""
+    base = {"thread_id": thread, "end_ordinal_exclusive": max(0, (after.ordinal or 0) - 1)}
+    payload = {"id": thread, "history_mode": "paginated", "history_base": base}
+    return read_meta(Line("session_meta", payload, after.stamp, None))
 
 
 LogsOf = Callable[[SessionId], Sequence[LogFile]]

@@ -87,6 +87,30 @@ def test_a_thread_reverted_twice_shows_what_each_revert_took_away(tmp_path: Path
     assert usage_of(spend for node in nodes for spend in node.row.spend) == row.usage
 
 
+def test_a_segment_without_its_first_line_still_follows_the_cut(tmp_path: Path) -> None:
+    first = talk(tmp_path, random.Random(1))
+    first.turn("ask one")
+    first.answer("say one")
+    cut = first.cut()
+    first.turn("ask two")
+    first.answer("say two")
+    first.save()
+    second = after(first, cut, revert=True)
+    second.turn("ask three")
+    second.answer("say three")
+    path = second.save()
+    path.write_bytes(path.read_bytes()[100:])
+    store = open_home(tmp_path)
+    live = ["ask one", "say one", "ask three", "say three"]
+    assert [text for text, state in told(store, first.thread_id) if state == "live"] == live
+    assert recovered(store, first.thread_id) == live
+    row = store.rows([SessionId(first.thread_id)])[0]
+    assert (row.parts, row.message_count, row.request_count) == (2, 4, 3)
+    transcript = store.transcript([SessionId(first.thread_id)])
+    list(transcript.heads())
+    assert "does not start with session metadata" in " ".join(problem.reason for problem in transcript.problems)
+
+
 def test_a_revert_back_into_the_first_segment_leaves_the_second_as_rewound(tmp_path: Path) -> None:
     first = talk(tmp_path, random.Random(2))
     first.turn("ask one")
