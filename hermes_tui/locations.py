@@ -30,6 +30,11 @@ class Locations:
         return self.cache / "mirror.sqlite"
 
     @property
+    def answers(self) -> Path:
+        """Answers kept from earlier runs: rebuildable."""
+        return self.cache / "answers"
+
+    @property
     def annotations(self) -> Path:
         """The append-only log of pins, tags and notes: the truth."""
         return self.data / "annotations.jsonl"

@@ -136,10 +136,10 @@ def points_of(
 ) -> Iterator[CachePoint]:
     """The requests of a store, each judged against the one before in its chain; ``since`` only leaves points out.
 
-    Requests before ``since`` are read too: without them the first one after it would look like a first request.
+    Requests before ``since`` are judged too: without them the first one after it would look like a first request.
     """
     judge = Judge(library.settings.drop_tokens, library.settings.drop_share, library.prices)
-    for request in store.requests(ids, None):
+    for request in store.requests(ids, since):
         drop = judge.judged(store.ref, request)
         if since is None or (request.at is not None and request.at >= since):
             yield CachePoint(store.ref, request, drop)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from hermes_tui.library.health import MirrorHealth
 from hermes_tui.library.sources import Library
+from hermes_tui.mirror.answers import KeptAnswers
 from hermes_tui.mirror.backfill import Backfill, OnProgress, Progress
 from hermes_tui.mirror.database import MirrorDatabase, MirrorState
 from hermes_tui.mirror.lines import line_index
@@ -71,12 +72,14 @@ def update_mirror(
 
 
 def drop_mirror(library: Library) -> list[str]:
-    """Delete the mirror; the files that went.
+    """Delete the mirror and the answers kept beside it; what went.
 
     Raises:
         OSError: one cannot be deleted.
     """
     gone = [str(path) for path in _database(library).drop()]
+    if KeptAnswers(library.locations.answers).drop():
+        gone.append(str(library.locations.answers))
     use_mirror(library)
     return gone
 

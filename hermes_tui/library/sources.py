@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from hermes_tui.library.failures import AmbiguousId, StoreFailed, UnknownId
 from hermes_tui.library.prices import DEFAULT_PRICES, PriceTable
 from hermes_tui.locations import Locations, own_locations
+from hermes_tui.mirror.answers import KeptAnswers
 from hermes_tui.model import Agent, SessionId, StoreRef, StoreStatus
 from hermes_tui.settings import Settings, load_settings
 from hermes_tui.storage.errors import Interrupted, StorageError
@@ -206,6 +207,9 @@ def open_library(options: SourceOptions, environ: Mapping[str, str] | None = Non
     stores = registry.open_places(places, variables)
     if options.profiles:
         stores = [store for store in stores if (store.ref.profile or "default") in options.profiles]
+    answers = KeptAnswers(locations.answers)
+    for store in stores:
+        store.answers = answers
     return Library(
         stores=tuple(stores),
         looked_at=tuple(looked),

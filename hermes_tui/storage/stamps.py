@@ -25,6 +25,29 @@ def stamp_of(real: str) -> FileStamp:
     return (stat_of(real), stat_of(real + "-wal"), place, stat_of(real + "-journal"))
 
 
+def database_evidence(path: str | os.PathLike[str]) -> tuple[str, int] | None:
+    """What tells that the content of a database is what it was, and the last change of any of it in Unix nanoseconds.
+
+    The time of the last change of status is part of it: unlike that of the content it cannot be set back. ``None``
+    where there is no database, or where a write that was cut off lies beside it.
+    """
+    real = os.path.realpath(path)
+    seen: list[tuple[int, ...] | None] = []
+    newest = 0
+    for end in ("", "-wal", "-journal"):
+        try:
+            found = os.stat(real + end)  # noqa: PTH116 - as above
+        except OSError:
+            found = None
+        if found is None or (end and not found.st_size):
+            # An empty -wal or -journal says the same as none: it comes and goes with whoever connects.
+            seen.append(None)
+            continue
+        newest = max(newest, found.st_mtime_ns, found.st_ctime_ns)
+        seen.append((found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns))
+    return None if seen[0] is None or seen[2] is not None else (repr(seen), newest)
+
+
 def stat_of(path: str) -> Stat | None:
     """One file; ``None`` where there is none or it may not be looked at."""
     try:

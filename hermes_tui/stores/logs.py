@@ -51,6 +51,7 @@ from hermes_tui.stores.conversation import (
     spend_of_requests,
     usage_of,
 )
+from hermes_tui.stores.kept_answers import Answers, NothingKept
 from hermes_tui.stores.kept_requests import KeptRequests
 from hermes_tui.stores.log_findings import NAMED_PATHS, UNREADABLE_LINES, ProblemTally, counted, lineage_findings
 from hermes_tui.stores.log_index import LogIndex, Peeked, build_index, logs_of
@@ -62,6 +63,7 @@ from hermes_tui.stores.log_source import (
     LogFold,
     LogSummary,
     Pulse,
+    Say,
     ScanSource,
     SummarySource,
     fold_log,
@@ -115,6 +117,7 @@ class LogStore(ABC):
         self.ref = ref
         self.source: SummarySource = ScanSource(self.fold) if source is None else source
         self.clock = clock
+        self.answers: Answers = NothingKept()
         self._lock = threading.Lock()
         self._peeked: OrderedDict[LogFile, SessionRow] = OrderedDict()
         self._index: tuple[object, LogIndex] | None = None
@@ -209,9 +212,14 @@ class LogStore(ABC):
         del log
         return None
 
-    def skim(self, fold: LogFold) -> LineTaker | None:
-        """What takes in lines for a fold of this store by their first bytes; ``None``: each must be parsed."""
-        del fold
+    def skim(self, fold: LogFold, say: Say | None = None) -> LineTaker | None:
+        """What takes in lines for a fold of this store quicker than one by one; ``None``: each must be fed.
+
+        Args:
+            fold: the fold they are for.
+            say: told the texts of prompts and replies in the lines that are not fed.
+        """
+        del fold, say
         return None
 
     def passed_over(self, raw: bytes) -> bool:
@@ -491,22 +499,22 @@ class LogStore(ABC):
         return replace(ledger.report(), apart=apart.report().sums)
 
     def requests(self, ids: Sequence[SessionId] | None, since: float | None = None) -> Iterator[Request]:
-        """See :meth:`Store.requests`."""
+        """See :meth:`Store.requests`; a chain never leaves its session."""
         index = self.index()
         wanted = None if ids is None else set(ids)
-        logs = index.logs
-        if ids is not None:
-            family = {log.path for log in self.family(index, ids)}
-            logs = tuple(log for log in index.logs if log.path in family)
+        if wanted is None and since is not None:
+            wanted = {
+                index.session_of[log.path]
+                for log, summary in self.summaries(index.logs)
+                if _any_since(summary.requests, since)
+            }
+        logs: Iterable[LogFile] = index.logs
+        if wanted is not None:
+            family = {log.path for log in self.family(index, tuple(wanted))}
+            logs = (log for log in index.logs if log.path in family)
         for log, summary in self.summaries(logs):
-            if wanted is not None and index.session_of[log.path] not in wanted:
-                continue
-            kept = summary.requests
-            if since is not None and isinstance(kept, KeptRequests) and kept.none_since(since):
-                continue
-            for request in kept:
-                if since is None or (request.at is not None and request.at >= since):
-                    yield request
+            if wanted is None or index.session_of[log.path] in wanted:
+                yield from summary.requests
 
     def propose(
         self,
@@ -544,6 +552,12 @@ class LogStore(ABC):
         """End what runs in other threads at its next record or log."""
         with self._lock:
             self._stops += 1
+
+
+def _any_since(requests: Sequence[Request], since: float) -> bool:
+    if isinstance(requests, KeptRequests):
+        return not requests.none_since(since)
+    return any(request.at is not None and request.at >= since for request in requests)
 
 
 def with_requests(summary: LogSummary) -> SessionRow:

@@ -38,6 +38,7 @@ from hermes_tui.text import RawText
 
 if TYPE_CHECKING:
     from hermes_tui.storage.fulltext import Matcher
+    from hermes_tui.stores.kept_answers import Answers
 
 ChangeVerb = Literal["rename", "archive", "unarchive", "end", "delete", "clear", "prune"]
 
@@ -149,6 +150,8 @@ class Store(Protocol):
     """One place where one agent keeps conversations."""
 
     ref: StoreRef
+    answers: Answers
+    """Where what was answered is kept for the next run."""
 
     def status(self) -> StoreStatus:
         """How the store is, where its list comes from, and its findings. Never raises for a damaged store."""
@@ -183,7 +186,11 @@ class Store(Protocol):
         ...
 
     def requests(self, ids: Sequence[SessionId] | None, since: float | None = None) -> Iterator[Request]:
-        """Own requests in order within each chain, with what happened between them; ``None``: of every session."""
+        """Own requests in order within each chain, with what happened between them; ``None``: of every session.
+
+        A chain without a request since ``since`` may be left out; one that has any is given from its beginning, for
+        what a request could have found is told by those before it.
+        """
         ...
 
     def propose(

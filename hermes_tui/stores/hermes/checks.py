@@ -13,7 +13,7 @@ from hermes_tui.storage.reading import ReadConnection
 from hermes_tui.stores.hermes.asking import Asking
 from hermes_tui.stores.hermes.cells import EARLIEST, LATEST, json_or_none
 from hermes_tui.stores.hermes.discovery import Home, setting
-from hermes_tui.stores.hermes.findings import LARGE_WAL, quick_status
+from hermes_tui.stores.hermes.findings import LARGE_WAL, quick_look, quick_status
 from hermes_tui.stores.hermes.indexes import survey
 from hermes_tui.stores.hermes.legacy_logs import LegacyLog, message_print, unsaved_prints
 from hermes_tui.stores.hermes.links import all_links, batches
@@ -35,7 +35,7 @@ def full_findings(
     ref: StoreRef, home: Home, asking: Asking, logs: Mapping[str, LegacyLog], logs_only: int, now: float
 ) -> tuple[Finding, ...]:
     """Everything there is to say; a check that breaks off is a finding itself."""
-    status = quick_status(ref, home, asking, logs_only)
+    status = quick_status(ref, home, lambda: asking.ask(quick_look), logs_only)
     found = list(status.findings)
     found += _wal(home)
     if not home.store.exists() or status.state == "unreadable":

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
 from hermes_tui.model import Finding, Origin, StoreRef, StoreState, StoreStatus
 from hermes_tui.storage.errors import Interrupted, StorageError, StoreDamaged
 from hermes_tui.storage.reading import ReadConnection
-from hermes_tui.stores.hermes.asking import Asking
 from hermes_tui.stores.hermes.cells import EARLIEST, LATEST
 from hermes_tui.stores.hermes.discovery import Home, setting
 from hermes_tui.stores.hermes.schema import NEWEST_KNOWN, Schema
@@ -18,8 +17,12 @@ LARGE_WAL: Final = 64 << 20
 """Bytes; new builds limit the -wal to this (facts/hermes.md section 4)."""
 
 
-def quick_status(ref: StoreRef, home: Home, asking: Asking, logs_only: int) -> StoreStatus:
-    """The status by what can be told without a pass over the store."""
+QuickLook = tuple[int | None, list[Finding]]
+"""The number of sessions, ``None`` where a damaged page hides it, and what a few look-ups in indexes tell."""
+
+
+def quick_status(ref: StoreRef, home: Home, look: Callable[[], QuickLook], logs_only: int) -> StoreStatus:
+    """The status by what can be told without a pass over the store; ``look`` gives :func:`quick_look`."""
     findings = list(_home_findings(home, logs_only))
     if not home.store.exists():
         findings.append(_no_store(home))
@@ -27,7 +30,7 @@ def quick_status(ref: StoreRef, home: Home, asking: Asking, logs_only: int) -> S
         origin: Origin | None = "scan" if logs_only else None
         return StoreStatus(ref, state, origin, logs_only, findings=tuple(findings), active_profile=home.active)
     try:
-        sessions, found = asking.ask(_quick)
+        sessions, found = look()
     except Interrupted:
         raise
     except StorageError as error:
@@ -89,8 +92,8 @@ def _repair_backups(store: Path) -> list[Path]:
     return [path for path in found if not path.name.endswith(("-wal", "-shm"))]
 
 
-def _quick(connection: ReadConnection, schema: Schema) -> tuple[int | None, list[Finding]]:
-    """The number of sessions and what a few look-ups in indexes tell; ``None`` where a damaged page hides it."""
+def quick_look(connection: ReadConnection, schema: Schema) -> QuickLook:
+    """What a store tells of itself without a pass over it."""
     found = [*connection.findings, *_about_schema(connection, schema)]
     sessions: int | None = None
     try:

@@ -345,6 +345,19 @@ def links_around(connection: ReadConnection, schema: Schema, ids: Sequence[str])
     return _walked(connection, schema, ids, _UP_COMPRESSED, _DOWN_COMPRESSED)
 
 
+def families_of(connection: ReadConnection, schema: Schema, ids: Sequence[str]) -> Links:
+    """As :func:`links_around` with every ancestor, so that rings are whole: chains are as among all links.
+
+    Raises:
+        StoreDamaged: some of it cannot be read.
+    """
+    if not schema.has("sessions", "parent_session_id", "end_reason"):
+        return Links(_links_of(connection, schema, ids))
+    walk = f"WITH RECURSIVE {_UP}, above(id) AS (SELECT id FROM up), {_DOWN_COMPRESSED}"
+    sql = f"{walk} {link_query(schema, 'WHERE s.id IN (SELECT id FROM down)')}"
+    return Links(map(link_of, connection.rows(sql, {"ids": json_ids(ids)})))
+
+
 def connected_links(connection: ReadConnection, schema: Schema, session_id: str) -> Links:
     """The whole tree one session is in."""
     return _walked(connection, schema, (session_id,), _UP, _DOWN)

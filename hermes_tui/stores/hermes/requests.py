@@ -15,7 +15,7 @@ from hermes_tui.storage.errors import StoreDamaged
 from hermes_tui.storage.reading import ReadConnection
 from hermes_tui.stores.hermes.asking import Asking
 from hermes_tui.stores.hermes.cells import filled_text, text_or_none
-from hermes_tui.stores.hermes.links import Link, Links, all_links, batches, links_around
+from hermes_tui.stores.hermes.links import Link, Links, all_links, batches, families_of, links_around
 from hermes_tui.stores.hermes.prefixes import changed_contexts
 from hermes_tui.stores.hermes.salvage import salvaged
 from hermes_tui.stores.hermes.schema import Schema
@@ -34,17 +34,40 @@ BATCH: Final = 500
 
 
 def read_requests(asking: Asking, ids: Sequence[str] | None, since: float | None) -> Iterator[Request]:
-    """The points of these sessions, or of all, chain after chain."""
-    links = asking.ask(all_links) if ids is None else asking.ask(links_around, ids)
+    """The points of these sessions, or of all, chain after chain; chains with none since then may be left out."""
     wanted = None if ids is None else frozenset(ids)
-    chains = _chains(links, wanted)
+    chains = _recent_chains(asking, since) if ids is None and since is not None else None
+    if chains is None:
+        chains = _chains(asking.ask(all_links) if ids is None else asking.ask(links_around, ids), wanted)
     for start in range(0, len(chains), BATCH):
         some = chains[start : start + BATCH]
         for request in _points(asking, some):
-            outside = wanted is not None and request.session_id not in wanted
-            if outside or (since is not None and (request.at is None or request.at < since)):
-                continue
-            yield request
+            if wanted is None or request.session_id in wanted:
+                yield request
+
+
+def _recent_chains(asking: Asking, since: float) -> list[list[Link]] | None:
+    """The chains with a usage row or a session since then; ``None`` where a damaged page hides some of them."""
+    try:
+        recent = asking.ask(_used_since, since)
+        links = asking.ask(families_of, tuple(recent))
+    except StoreDamaged:
+        return None
+    return [chain for chain in _chains(links, None) if not recent.isdisjoint(part.id for part in chain)]
+
+
+def _used_since(connection: ReadConnection, schema: Schema, since: float) -> frozenset[str]:
+    """Sessions that may have a point since then; a point has the time of its usage row, else its session's start."""
+    asked = [
+        f"SELECT {identity} FROM {table} WHERE {column} >= ?1"
+        for table, identity, column in (
+            ("session_model_usage", "session_id", "last_seen"),
+            ("sessions", "id", "started_at"),
+        )
+        if schema.has(table, identity, column)
+    ]
+    rows = connection.rows(" UNION ".join(asked), (since,)) if asked else []
+    return frozenset(row[0] for row in rows if isinstance(row[0], str))
 
 
 def _points(asking: Asking, chains: Sequence[Sequence[Link]]) -> list[Request]:

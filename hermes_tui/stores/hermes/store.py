@@ -5,6 +5,7 @@ Modules that only some questions need are imported with the question: the list i
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,15 +33,27 @@ from hermes_tui.model import (
 )
 from hermes_tui.storage.errors import NotPossible, StorageError, StoreBusy, StoreDamaged, StoreUnreadable
 from hermes_tui.storage.reading import ReadConnection
-from hermes_tui.storage.stamps import file_stamp
+from hermes_tui.storage.stamps import database_evidence, file_stamp
 from hermes_tui.stores.conversation import within
 from hermes_tui.stores.hermes.asking import Asking
 from hermes_tui.stores.hermes.discovery import DEFAULT_PROFILE, Home, default_root
-from hermes_tui.stores.hermes.findings import quick_status
+from hermes_tui.stores.hermes.findings import QuickLook, quick_look, quick_status
 from hermes_tui.stores.hermes.links import json_ids, links_around
 from hermes_tui.stores.hermes.newest_first import UNKNOWN, answers, read_newest_first
 from hermes_tui.stores.hermes.rows import read_rows
 from hermes_tui.stores.hermes.schema import Schema
+from hermes_tui.stores.kept_answers import (
+    Answers,
+    Asked,
+    Evidence,
+    NothingKept,
+    ask,
+    kept_listing,
+    kept_points,
+    kept_usage,
+    lasting,
+    zone_marks,
+)
 from hermes_tui.stores.protocol import ChangeVerb, Proposal, SearchFilters, Transcript
 
 if TYPE_CHECKING:
@@ -62,6 +75,7 @@ class HermesStore:
     def __init__(self, home: Home, environ: Mapping[str, str]) -> None:
         self.home = home
         self.ref = StoreRef("hermes", f"hermes/{home.profile}", str(home.store), home.profile)
+        self.answers: Answers = NothingKept()
         self._asking = Asking(str(home.store))
         self._environ = environ
         self._lock = threading.Lock()
@@ -75,7 +89,25 @@ class HermesStore:
 
     def status(self) -> StoreStatus:
         """How the store is, by what can be told quickly."""
-        return quick_status(self.ref, self.home, self._asking, len(self.only_in_logs()))
+        return quick_status(self.ref, self.home, self._quick_look, len(self.only_in_logs()))
+
+    def _quick_look(self) -> QuickLook:
+        asked = self._ask_kept("quick look")
+        kept = asked.found()
+        if kept is not None:
+            return kept, []
+        sessions, found = self._asking.ask(quick_look)
+        if sessions is not None and not found:
+            asked.keep(sessions)
+        return sessions, found
+
+    def _ask_kept(self, *question: object) -> Asked:
+        """Begin a question whose answer hangs on the database alone."""
+        return ask(self.answers, self.ref, self._evidence, *question)
+
+    def _evidence(self) -> Evidence | None:
+        found = database_evidence(self.home.store)
+        return found and Evidence(*found)
 
     def findings(self) -> Sequence[Finding]:
         """Everything, with a pass over the store."""
@@ -89,7 +121,7 @@ class HermesStore:
         found = Listing((), 0)
         if self._readable():
             try:
-                found = self._listing(query, limit)
+                found = self._kept_listing(query, limit)
             except StoreBusy:
                 raise
             except StoreUnreadable:
@@ -98,6 +130,14 @@ class HermesStore:
                     raise
         logs = self.only_in_logs()
         return self._with_logs(found, logs, query, limit) if logs else found
+
+    def _kept_listing(self, query: ListQuery, limit: int | None) -> Listing:
+        """The store's own rows as they were last answered, if nothing was written since."""
+        if not lasting(query):
+            return self._listing(query, limit)
+        return kept_listing(
+            lambda which: self._ask_kept("listing", which, query), limit, lambda: self._listing(query, limit)
+        )
 
     def _listing(self, query: ListQuery, limit: int | None) -> Listing:
         """The store's own rows: the usual list of a large store by a short way."""
@@ -219,8 +259,10 @@ class HermesStore:
 
         if not self._readable():
             return UsageReport((), {}, distinct=0)
+        days = zone_marks(zone) if grouping == "day" else ""
+        asked = self._ask_kept("usage", grouping, since is None, until, days)
         try:
-            return self._asking.ask(read_usage, grouping, since, until, zone)
+            return kept_usage(asked, since, lambda: self._asking.ask(read_usage, grouping, since, until, zone))
         except StoreDamaged:
             return self._salvaged_usage(grouping, since, until, zone)
 
@@ -240,7 +282,12 @@ class HermesStore:
         """Usage rows as points."""
         from hermes_tui.stores.hermes.requests import read_requests
 
-        return read_requests(self._asking, ids, since) if self._readable() else iter(())
+        if not self._readable():
+            return iter(())
+        if ids is not None or since is None:
+            return read_requests(self._asking, ids, since)
+        asked = self._ask_kept("requests")
+        return iter(kept_points(asked, since, lambda: read_requests(self._asking, None, since)))
 
     def propose(
         self,
@@ -312,11 +359,11 @@ class HermesStore:
         return shlex.join(["hermes", *self._profile_words(), "sessions", *words])
 
     def stamp(self) -> object:
-        """Stat of the store, of what lies beside it and of the folders of logs."""
+        """Stat of the store, of what lies beside it, and of the logs, which grow without their folder changing."""
         return (
             file_stamp(self.home.store),
-            _folder_stamp(self.home.legacy_sessions),
-            _folder_stamp(self.home.pending),
+            _log_stamps(self.home.legacy_sessions),
+            _log_stamps(self.home.pending),
         )
 
     def interrupt(self) -> None:
@@ -390,6 +437,16 @@ def _order_of(row: SessionRow, query: ListQuery) -> float:
         return 0.0
     value = row.started_at if query.order == "started" else row.last_active_at
     return UNKNOWN if value is None else value
+
+
+def _log_stamps(folder: Path) -> tuple[tuple[str, int, int, int], ...] | None:
+    """Name, inode, size and time of each log in a folder."""
+    try:
+        with os.scandir(folder) as entries:
+            logs = [(entry.name, entry.stat()) for entry in entries if entry.name.endswith(".jsonl")]
+    except OSError:
+        return None
+    return tuple(sorted((name, stat.st_ino, stat.st_size, stat.st_mtime_ns) for name, stat in logs))
 
 
 def _folder_stamp(folder: Path) -> tuple[int, int] | None:

@@ -14,6 +14,7 @@ from hermes_tui.storage.reading import ReadConnection
 from hermes_tui.stores.hermes.cells import EARLIEST, LATEST, count, counter, text_or_none, time_or_none
 from hermes_tui.stores.hermes.schema import Schema
 from hermes_tui.stores.hermes.spend import MAIN_TASK, TOKENS, cost_of, usage_of
+from hermes_tui.stores.kept_answers import DatedReport
 from hermes_tui.text import RawText
 
 DAY_S: Final = 86_400
@@ -28,8 +29,8 @@ def read_usage(
     since: float | None,
     until: float | None,
     zone: tzinfo,
-) -> UsageReport:
-    """Sums by key and by what is priced alike."""
+) -> DatedReport:
+    """Sums by key and by what is priced alike, and the time of the oldest usage among them."""
     day = _day_expression(connection, schema, zone) if grouping == "day" else "NULL"
     spent = _spent(schema, grouping, grouping == "day" and schema.has("session_daily_usage", "session_id", "day"))
     key = {
@@ -53,18 +54,19 @@ def read_usage(
             sum(actual), max(at), 0 FROM used GROUP BY {groups}
         UNION ALL SELECT key, {_NOTHING}, sum(first), 1 FROM (SELECT key, 1 AS first FROM used GROUP BY key, session_id)
             GROUP BY key
-        UNION ALL SELECT NULL, {_NOTHING}, count(DISTINCT session_id), 2 FROM used"""
+        UNION ALL SELECT min(at), {_NOTHING}, count(DISTINCT session_id), 2 FROM used"""
     sums: list[UsageSum] = []
     sessions: dict[RawText | None, int] = {}
     everyone = 0
+    oldest: float | None = None
     for row in connection.rows(sql, (since, until)):
         if row[-1] == 0:
             sums.append(_sum(row[:-1], grouping))
         elif row[-1] == 1:
             sessions[_key(row[0], grouping)] = row[-2]
         else:
-            everyone = row[-2]
-    return UsageReport(tuple(sums), sessions, distinct=everyone)
+            oldest, everyone = row[0], row[-2]
+    return DatedReport(UsageReport(tuple(sums), sessions, distinct=everyone), oldest)
 
 
 _NOTHING: Final = ", ".join(["NULL"] * 12)

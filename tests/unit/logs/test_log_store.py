@@ -210,7 +210,8 @@ def test_copied_requests_belong_to_the_earliest_session(tmp_path: Path) -> None:
     assert {part.key: part.spend.usage for part in whole.sums} == {"z-first": Usage(8, 8), "a-copy": Usage(2, 2)}
     assert [request.request_id for request in store.requests([SessionId("a-copy")])] == ["3"]
     assert [request.request_id for request in store.requests(None)] == ["1", "2", "3"]
-    assert [request.request_id for request in store.requests(None, since=11.0)] == ["2", "3"]
+    assert [request.request_id for request in store.requests(None, since=11.0)] == ["1", "2", "3"], "whole chains"
+    assert [request.request_id for request in store.requests(None, since=12.0)] == ["3"]
 
 
 def test_ledger_by_day_follows_the_zone_and_the_time_of_the_request(tmp_path: Path) -> None:
