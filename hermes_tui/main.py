@@ -6,6 +6,8 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 
+from hermes_tui.collector import collect_rarely
+
 NO_SCREEN_TERMINALS = frozenset({"dumb", "unknown"})
 """TERM values of terminals that cannot place a cursor."""
 
@@ -18,6 +20,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         sys.stdout.write(f"hermes-tui {__version__}\n")
         return 0
+    collect_rarely()
     _plain_output()
     if _wants_screen(arguments):
         return _screen(arguments)

@@ -20,6 +20,7 @@ from typing import Final, Literal
 
 import apsw
 
+from hermes_tui.collector import collect_rarely
 from hermes_tui.mirror.database import MirrorDatabase
 from hermes_tui.mirror.lease import Lease
 from hermes_tui.mirror.ledger import (
@@ -369,7 +370,8 @@ def _pool(workers: int) -> Iterator[ProcessPoolExecutor | None]:
     if workers < 2:
         yield None
         return
-    pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
+    spawn = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(workers, mp_context=spawn, initializer=collect_rarely)
     try:
         yield pool
     finally:

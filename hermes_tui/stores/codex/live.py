@@ -62,12 +62,23 @@ class LiveEntries:
             self._turn_counted = True
 
     def _compact(self, kept_keys: frozenset[str]) -> tuple[int, int]:
-        before = list(self)
-        kept = [link for link in reversed(before) if link[0] in kept_keys or link[1] in kept_keys]
-        self._newest = None
-        for key, text, kind, _ in kept:
-            self._newest = (key, text, kind, self._newest)
-        return len(kept), len(before) - len(kept)
+        # Without a call for each link: a long thread is compacted a hundred times, with thousands of them each.
+        found: list[Link] = []
+        dropped = loose = 0
+        link = self._newest
+        while link is not None:
+            if link[0] in kept_keys or link[1] in kept_keys:
+                found.append(link)
+            else:
+                dropped += 1
+                loose = len(found)
+            link = link[3]
+        # What is older than all that was dropped stays linked as it is.
+        newest = found[loose] if loose < len(found) else None
+        for key, text, kind, _ in reversed(found[:loose]):
+            newest = (key, text, kind, newest)
+        self._newest = newest
+        return len(found), dropped
 
     def _roll_back(self, turns: object) -> None:
         for _ in range(min(turn_count(turns), len(self._turns))):

@@ -209,6 +209,14 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == f"hermes-tui {__version__}\n"
 
 
+def test_every_command_searches_for_rings_of_objects_rarely(monkeypatch: pytest.MonkeyPatch) -> None:
+    set_to: list[tuple[int, ...]] = []
+    monkeypatch.setattr("gc.set_threshold", lambda *rounds: set_to.append(rounds))
+    assert main([]) == 2
+    assert set_to
+    assert set_to[0][0] >= 10_000
+
+
 def test_the_screen_needs_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 2
     assert "terminal" in capsys.readouterr().err

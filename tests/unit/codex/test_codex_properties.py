@@ -9,9 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hermes_tui.model import COUNTED_KINDS, PowerCut, SessionId, StoreRef
-from hermes_tui.storage.jsonl import read_records
+from hermes_tui.storage.jsonl import Record, read_records
 from hermes_tui.stores.codex.discovery import walk
+from hermes_tui.stores.codex.entries import TEXT_KEY, Entry, kept_by
 from hermes_tui.stores.codex.fold import CodexFold
+from hermes_tui.stores.codex.items import Nature
+from hermes_tui.stores.codex.live import LiveEntries
 from hermes_tui.stores.codex.recovery import merge_patch
 from hermes_tui.stores.codex.rollout import line_of
 from hermes_tui.stores.codex.spans import ThreadFiles
@@ -178,3 +181,34 @@ def test_a_transcript_begun_at_its_end_is_the_same(tmp_path: Path) -> None:
         everything = [head for batch in CodexTranscript(thread, spans).heads() for head in batch]
         for count in (1, 3, 10, 1000):
             assert list(CodexTranscript(thread, spans).tail(count)) == everything[-count:]
+
+
+@given(st.lists(st.sets(st.integers(0, 30)), min_size=1, max_size=5))
+def test_a_compaction_keeps_what_it_names_in_its_order(kept: list[set[int]]) -> None:
+    live = LiveEntries()
+    for number in range(31):
+        live.add(f"m{number}", "reply")
+    left = [f"m{number}" for number in range(31)]
+    for numbers in kept:
+        names = frozenset(f"m{number}" for number in numbers)
+        entry = Entry(Record(1, 0, 0, None, b""), Nature("notice", None), None, "c")
+        entry.kept = names
+        weighed = live.take(entry, "c")
+        after = [name for name in left if name in names]
+        assert weighed == (len(after), len(left) - len(after))
+        assert [link[0] for link in live] == after[::-1]
+        left = after
+
+
+@pytest.mark.parametrize(
+    ("history", "kept"),
+    [
+        ([{"id": "a"}, {"id": "b", "role": "user"}], {"a", "b"}),
+        ([{"id": "a"}, {"role": "user", "content": [{"type": "input_text", "text": "go"}]}], {"a", f"{TEXT_KEY}go"}),
+        ([{"id": ["a"]}, {"id": 7}, {"id": ""}, "a", None, {"id": "b"}], {"b"}),
+        ([], set()),
+        (None, set()),
+    ],
+)
+def test_what_a_compaction_names_as_kept(history: object, kept: set[str]) -> None:
+    assert kept_by({"replacement_history": history}) == kept
