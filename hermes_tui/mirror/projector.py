@@ -15,7 +15,16 @@ from hermes_tui.mirror.codec import dump_card, dump_peek, dump_requests
 from hermes_tui.mirror.words import index_words
 from hermes_tui.storage.any_json import dump_json, load_json
 from hermes_tui.storage.jsonl import Record, read_records
-from hermes_tui.stores.log_source import MALFORMED, FoldPlace, LogFile, LogFold, LogSummary, fold_log, still_there
+from hermes_tui.stores.log_source import (
+    MALFORMED,
+    FoldPlace,
+    LineTaker,
+    LogFile,
+    LogFold,
+    LogSummary,
+    fold_log,
+    still_there,
+)
 from hermes_tui.stores.log_texts import LogText, LogTexts
 from hermes_tui.stores.logs import LogStore
 
@@ -144,6 +153,14 @@ class _Collector:
         if self.fold.wants(record.raw):
             self.fold.feed(record)
 
+    def skim(self, store: LogStore) -> LineTaker | None:
+        return store.skim(self.fold, None if self.texts is None else self.say)
+
+    def say(self, line: int, offset: int, length: int, at: float | None, text: str) -> None:
+        words = index_words(text)
+        if words:
+            self.found.append(IndexedText(line, offset, length, at, words))
+
     def summary(self) -> LogSummary:
         return self.fold.summary()
 
@@ -175,7 +192,7 @@ def project(store: LogStore, log: LogFile, known: Known | None) -> Projection:
         made.append(_Collector(store.fold(log, state), texts, growing))
         return made[-1]
 
-    folded = fold_log(log, make, start, keep=True, skim=lambda _: store.skim(made[-1].fold))
+    folded = fold_log(log, make, start, keep=True, skim=lambda _: made[-1].skim(store))
     if texts is not None:
         made[-1].found.extend(_indexed(texts.rest()))
     return Projection(

@@ -88,6 +88,10 @@ Feed = Callable[[Record], None]
 """Takes in a record whatever its shape."""
 
 
+Say = Callable[[int, int, int, float | None, str], None]
+"""Takes a text for the word index: the number, offset and length of its line, its time in Unix seconds, the text."""
+
+
 class LineTaker(Protocol):
     """Takes in the lines of a log for its fold, most of them by their first bytes; those it cannot tell are fed."""
 

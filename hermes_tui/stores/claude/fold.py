@@ -179,6 +179,26 @@ class TranscriptFold:
             self._take_system(fields, entry)
         self._lines += 1
 
+    def is_new(self, uuid: str) -> bool:
+        """Whether no message line with this uuid was fed."""
+        return uuid not in self._weights
+
+    def take_usual(self, entry: Entry, at: float, fields: Fields, weight: Weight) -> None:
+        """Take in a message line with a new uuid, a time, blocks, and settings that are the last line's (skim.py)."""
+        header = self.header
+        if header.first_at is None or at < header.first_at:
+            header.first_at = at
+        if header.last_at is None or at > header.last_at:
+            header.last_at = at
+        if header.session_id is None:
+            header.session_id = text_of(fields.get("sessionId"))
+        self.entries.append(entry)
+        self.previous = entry.uuid
+        self._weights[entry.uuid] = weight
+        if entry.type == "assistant":
+            self._take_reply(fields, entry)
+        self._lines += 1
+
     def take_other(self, fields: Fields, record: Record) -> None:
         """A line that is no message."""
         del record
@@ -233,8 +253,8 @@ class TranscriptFold:
         """Whether the lines that make up this log are a sub-agent's."""
         if self.only is not None:
             return True
-        turns = [entry.sidechain for entry in self.entries if entry.type != BRIDGED_TYPE]
-        return bool(turns) and (all(turns) or (self._agent and any(turns)))
+        sidechain = [entry.sidechain for entry in self.entries if entry.type != BRIDGED_TYPE]
+        return bool(sidechain) and (all(sidechain) or (self._agent and any(sidechain)))
 
     def graph(self) -> Graph:
         """Chain, states and order of the lines fed so far."""
@@ -351,10 +371,12 @@ class TranscriptFold:
 
     def _requests(self) -> tuple[Request, ...]:
         """Own requests; those of sub-agents inside this file follow, each in a chain of its own."""
-        mine = self._own_entries()
         replies = self._book.in_order()
-        found = self._chain_requests([reply for reply in replies if reply.uuid in mine], self._id)
-        if self.only is None and not self.sidechain:
+        mixed = self.only is not None or len({entry.sidechain for entry in self.entries}) > 1
+        mine = self._own_entries() if mixed else None
+        own = replies if mine is None else [reply for reply in replies if reply.uuid in mine]
+        found = self._chain_requests(own, self._id)
+        if mixed and self.only is None and not self.sidechain:
             for agent in inline_agents(self.entries):
                 inside = [reply for reply in replies if reply.uuid in agent.uuids]
                 found += self._chain_requests(inside, f"{self._id}/{agent.id}")
@@ -374,16 +396,20 @@ class TranscriptFold:
     def _events(self, replies: Sequence[Reply]) -> dict[str, tuple[CacheEvent, ...]]:
         parents = {entry.uuid: entry for entry in self.entries}
         owners = {entry.uuid: entry.message_id for entry in self.entries if entry.message_id is not None}
-        billed = {owners.get(reply.uuid) for reply in replies} - {None}
+        billed = {owners.get(reply.uuid) for reply in replies}
+        billed.discard(None)
         places = [change.place for change in self._changes]
         found: dict[str, tuple[CacheEvent, ...]] = {}
         for before, reply in pairwise(replies):
-            low, high = sorted((before.place, reply.place))
-            between = self._changes[bisect_right(places, low) : bisect_right(places, high)]
-            events = [CacheEvent(change.cause, RawText(change.evidence)) for change in between]
+            events: list[CacheEvent] = []
+            if places:
+                low, high = sorted((before.place, reply.place))
+                between = self._changes[bisect_right(places, low) : bisect_right(places, high)]
+                events = [CacheEvent(change.cause, RawText(change.evidence)) for change in between]
             if before.model != reply.model:
                 events.append(CacheEvent("model-change", RawText(f"{before.model} -> {reply.model}")))
-            above = _reply_above(reply.uuid, owners.get(reply.uuid), parents, billed)
+            own = owners.get(reply.uuid)
+            above = _reply_above(reply.uuid, own, parents, billed)
             if above is not None and above != owners.get(before.uuid):
                 events.append(CacheEvent("rewind", RawText("the conversation went on from an earlier reply")))
             if events:

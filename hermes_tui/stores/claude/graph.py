@@ -126,28 +126,29 @@ class Builder:
         self._bridged: dict[str, str | None] = {}
         self._last_line: str | None = None
         self._lines = 0
-        self._places = 0
-        for entry in entries:
-            self._add(entry, sidechain)
-        self._by_time = sorted(
-            (node.entry.at, node.place, uuid) for uuid, node in self._nodes.items() if node.entry.at is not None
-        )
+        self._by_time: list[tuple[float, int, str]] | None = None
+        """Lines by time; sorted when a parent is missing."""
+        self._take(entries, sidechain)
 
-    def _add(self, entry: Entry, sidechain: bool) -> None:
-        if entry.type == BRIDGED_TYPE:
-            self._bridged[entry.uuid] = entry.parent
-            return
-        place, self._places = self._places, self._places + 1
-        self._lines += entry.type in MESSAGE_TYPES
-        if entry.sidechain != sidechain:
-            return
-        if not entry.detached:
-            self._last_line = entry.uuid
-        known = self._nodes.get(entry.uuid)
-        if known is None:
-            self._nodes[entry.uuid] = _Node(entry, place, entry.parent, entry.parent, place, entry)
-        else:
-            known.parent, known.last_place, known.latest = entry.parent, place, entry
+    def _take(self, entries: Sequence[Entry], sidechain: bool) -> None:
+        """In one loop, for a session has thousands of lines."""
+        nodes, place = self._nodes, -1
+        for entry in entries:
+            kind, uuid, parent = entry.type, entry.uuid, entry.parent
+            if kind == BRIDGED_TYPE:
+                self._bridged[uuid] = parent
+                continue
+            place += 1
+            self._lines += kind in MESSAGE_TYPES
+            if entry.sidechain != sidechain:
+                continue
+            if not entry.detached:
+                self._last_line = uuid
+            known = nodes.get(uuid)
+            if known is None:
+                nodes[uuid] = _Node(entry, place, parent, parent, place, entry)
+            else:
+                known.parent, known.last_place, known.latest = parent, place, entry
 
     @property
     def latest(self) -> dict[str, Entry]:
@@ -196,9 +197,13 @@ class Builder:
         """From the leaf to the root, root first."""
         seen: dict[str, None] = {}
         at: str | None = leaf
+        nodes, bridged = self._nodes, self._bridged
         while at is not None and at not in seen:
             seen[at] = None
-            at = self._before(self._nodes[at], seen)
+            node = nodes[at]
+            parent = node.parent
+            # What _before says of most lines.
+            at = parent if parent in nodes and parent not in seen and not bridged else self._before(node, seen)
         return list(reversed(seen))
 
     def _before(self, node: _Node, seen: dict[str, None]) -> str | None:
@@ -231,6 +236,10 @@ class Builder:
         at = node.entry.at
         if at is None:
             return None
+        if self._by_time is None:
+            self._by_time = sorted(
+                (other.entry.at, other.place, uuid) for uuid, other in self._nodes.items() if other.entry.at is not None
+            )
         best: tuple[float, str] | None = None
         for index in range(bisect_right(self._by_time, (at, math.inf)) - 1, -1, -1):
             earlier, _, uuid = self._by_time[index]
@@ -311,14 +320,18 @@ class Builder:
             if uuid not in walked and message_id is not None:
                 extras.setdefault(message_id, []).append(uuid)
         for uuid, node in self._nodes.items():
+            if uuid in walked or not node.entry.has_result:
+                continue
             parent = self._over_bridges(node.parent)
             message_id = calls.get(parent) if parent is not None else None
-            if node.entry.has_result and uuid not in walked and message_id is not None:
+            if message_id is not None:
                 extras.setdefault(message_id, []).append(uuid)
         return {message_id: tuple(uuids) for message_id, uuids in extras.items()}
 
     def _side_lines_and_branches(self, states: dict[str, LineState]) -> int:
         """Rule 7: give every other line its state; count the branches that are no mere side lines."""
+        if len(states) == len(self._nodes):
+            return 0
         for uuid in self._nodes:
             owner = None if uuid in states else self._owner(uuid, states)
             if owner is not None:

@@ -14,7 +14,10 @@ from hermes_tui.stores.matching import compared_texts
 LOOKED_AT: Final = 1_000
 """Bytes of a line in which its type stands, and whether it is about a tool."""
 _TYPE: Final = re.compile(rb'"type"\s*:\s*"([^"\\]{1,60})"')
-_TOOLS: Final = re.compile(rb'"(?:tool_result|tool_use|toolUseResult|server_tool_use|mcp_tool_use)"')
+_TOOLS: Final = re.compile(
+    rb'"(?:type"\s*:\s*"(?:tool_result|tool_use|server_tool_use|mcp_tool_use)"|toolUseResult"\s*:)'
+)
+"""A reply also says that it stopped for a tool: that alone makes it none."""
 _NOTHING: Final = frozenset(kind.encode() for kind in HEADER_TYPES) | {b"progress"}
 
 

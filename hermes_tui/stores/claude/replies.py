@@ -32,20 +32,20 @@ class Reply:
 
     def take(self, usage: Fields, cost: object) -> None:
         """Take in the usage of one line."""
-        self.input = max(self.input, number_of(usage.get("input_tokens")))
-        self.output = max(self.output, number_of(usage.get("output_tokens")))
-        self.cache_read = max(self.cache_read, number_of(usage.get("cache_read_input_tokens")))
-        self.cache_write = max(self.cache_write, number_of(usage.get("cache_creation_input_tokens")))
-        written = usage.get("cache_creation")
-        if isinstance(written, Mapping):
+        get = usage.get
+        if (value := number_of(get("input_tokens"))) > self.input:
+            self.input = value
+        if (value := number_of(get("output_tokens"))) > self.output:
+            self.output = value
+        if (value := number_of(get("cache_read_input_tokens"))) > self.cache_read:
+            self.cache_read = value
+        if (value := number_of(get("cache_creation_input_tokens"))) > self.cache_write:
+            self.cache_write = value
+        written = get("cache_creation")
+        if isinstance(written, dict):
             self.write_1h = max(self.write_1h, number_of(written.get("ephemeral_1h_input_tokens")))
         if isinstance(cost, (int, float)) and not isinstance(cost, bool) and 0 <= cost < 1e9:
             self.cost = max(self.cost or 0.0, float(cost))
-
-    @property
-    def usage(self) -> Usage:
-        """Its tokens. The split by lifetime is never added: zeroed copies keep it (section 5, second trap)."""
-        return Usage(self.input, self.output, self.cache_read, self.cache_write)
 
 
 @dataclass(slots=True)
@@ -63,19 +63,20 @@ class ReplyBook:
         message = message_of(fields)
         usage = message.get("usage")
         model = text_of(message.get("model"))
-        if not isinstance(usage, Mapping) or model == SYNTHETIC_MODEL or fields.get("isApiErrorMessage") is True:
+        if not isinstance(usage, dict) or model == SYNTHETIC_MODEL or fields.get("isApiErrorMessage") is True:
             return
         key = self._key(entry, text_of(fields.get("requestId")))
         reply = self.replies.get(key)
+        at, cost = entry.at, fields.get("costUSD")
         if reply is None:
-            reply = self.replies[key] = Reply(key, entry.uuid, place, entry.at, model)
-        elif entry.at is not None and (reply.at is None or entry.at < reply.at):
-            reply.at, reply.uuid, reply.place = entry.at, entry.uuid, place
-        cost = fields.get("costUSD")
+            reply = self.replies[key] = Reply(key, entry.uuid, place, at, model)
+        elif at is not None and (reply.at is None or at < reply.at):
+            reply.at, reply.uuid, reply.place = at, entry.uuid, place
         # The blocks of one reply mostly repeat its usage word for word.
-        if (key, usage, cost) != self._taken:
+        taken = (key, usage, cost)
+        if taken != self._taken:
             reply.take(usage, cost)
-            self._taken = (key, usage, cost)
+            self._taken = taken
 
     def _key(self, entry: Entry, request_id: str | None) -> str:
         """The message id; with the request id where one message id came with several of them."""
@@ -106,24 +107,31 @@ def requests_of(
     source: str | None,
     cwd: str | None,
 ) -> list[Request]:
-    """The replies as requests of one chain; ``events`` by the key of the reply."""
+    """The replies as requests of one chain; ``events`` by the key of the reply.
+
+    The split by lifetime is never added: zeroed copies keep it (section 5, second trap).
+    """
+    told, folder = RawText(source) if source else None, RawText(cwd) if cwd else None
+    find = events.get
     return [
         Request(
-            session_id=session_id,
-            chain=chain,
-            request_id=reply.key,
-            message_id=reply.uuid,
-            at=reply.at,
-            model=RawText(reply.model) if reply.model else None,
-            provider=PROVIDER,
-            usage=reply.usage,
-            write_1h=min(reply.write_1h, reply.cache_write),
-            reports_writes=True,
-            events=events.get(reply.key, ()),
-            source=RawText(source) if source else None,
-            cwd=RawText(cwd) if cwd else None,
-            cost_usd=reply.cost,
-            cost_status=None if reply.cost is None else "estimated",
+            session_id,
+            chain,
+            reply.key,
+            reply.uuid,
+            reply.at,
+            RawText(reply.model) if reply.model else None,
+            PROVIDER,
+            Usage(reply.input, reply.output, reply.cache_read, reply.cache_write),
+            min(reply.write_1h, reply.cache_write) if reply.write_1h else 0,
+            True,
+            "",
+            find(reply.key, ()),
+            told,
+            folder,
+            None,
+            reply.cost,
+            None if reply.cost is None else "estimated",
         )
         for reply in replies
     ]

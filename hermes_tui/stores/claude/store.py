@@ -31,10 +31,11 @@ from hermes_tui.stores.claude.processes import running_sessions
 from hermes_tui.stores.claude.recovery import recover
 from hermes_tui.stores.claude.relations import NO_RELATION, Relation, families, relations
 from hermes_tui.stores.claude.search_copies import holder_of
+from hermes_tui.stores.claude.skim import ClaudeSkim
 from hermes_tui.stores.claude.transcript import ClaudeTranscript, LogView
 from hermes_tui.stores.conversation import SPARKLINE_POINTS, is_running
 from hermes_tui.stores.log_findings import NAMED_PATHS
-from hermes_tui.stores.log_source import MALFORMED
+from hermes_tui.stores.log_source import MALFORMED, LineTaker, LogFold, Say
 from hermes_tui.stores.log_texts import LogTexts
 from hermes_tui.stores.logs import PEEKS_KEPT, LogFile, LogIndex, LogStore, LogSummary, Peeked
 from hermes_tui.stores.protocol import ChangeVerb, Transcript
@@ -282,6 +283,10 @@ class ClaudeStore(LogStore):
         if state is not None and not made.restore(state):
             raise ValueError("the state was put away by another version")
         return made
+
+    def skim(self, fold: LogFold, say: Say | None = None) -> LineTaker | None:
+        """See :meth:`LogStore.skim`."""
+        return ClaudeSkim(fold, say) if type(fold) is TranscriptFold else None
 
     def log_texts(self, log: LogFile) -> LogTexts:
         """See :meth:`LogStore.log_texts`."""

@@ -40,7 +40,7 @@ from hermes_tui.stores.codex.skim import CodexSkim, passed_over
 from hermes_tui.stores.codex.spans import Span, ThreadFiles, first_meta
 from hermes_tui.stores.codex.transcript import CodexTranscript, span_records
 from hermes_tui.stores.conversation import RUNNING_SECONDS
-from hermes_tui.stores.log_source import PULSE_EVERY, LineTaker, LogFile, LogFold, LogSummary
+from hermes_tui.stores.log_source import PULSE_EVERY, LineTaker, LogFile, LogFold, LogSummary, Say
 from hermes_tui.stores.log_texts import LogTexts
 from hermes_tui.stores.logs import PEEKS_KEPT, LogIndex, LogStore, Peeked, with_requests
 from hermes_tui.stores.protocol import ChangeVerb, Transcript
@@ -94,8 +94,9 @@ class CodexStore(LogStore):
         """See :meth:`LogStore.fold`."""
         return CodexFold(self.ref, log, state)
 
-    def skim(self, fold: LogFold) -> LineTaker | None:
+    def skim(self, fold: LogFold, say: Say | None = None) -> LineTaker | None:
         """See :meth:`LogStore.skim`; the oldest files are one document and have no lines."""
+        del say
         return CodexSkim(fold) if isinstance(fold, CodexFold) and not fold.document else None
 
     def passed_over(self, raw: bytes) -> bool:
