@@ -30,7 +30,7 @@ def add_command(subparsers: Subparsers) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     found = [context.library.find(text) for text in args.ids]
-    done = annotate(context.library, found, args.command, args.values, context.now)
+    done = annotate(context.mirrored, found, args.command, args.values, context.now)
     if context.json:
         context.write({"done": list(done)})
     else:
@@ -40,7 +40,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 def run_pins(args: argparse.Namespace, context: Context) -> int:
     del args
-    noted = all_noted(context.library)
+    noted = all_noted(context.mirrored)
     if context.json:
         context.write({"pins": [_shape(one) for one in noted]})
     else:

@@ -21,6 +21,16 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 
+def _with_mirror(library: Library) -> Library:
+    """The library with the mirror beside it, if there is one."""
+    if not library.locations.mirror.exists():
+        return library
+    # Imported late: 25 ms that stores of Hermes, which are not mirrored, need not wait for.
+    from hermes_tui.library.mirroring import with_mirror
+
+    return with_mirror(library)
+
+
 @dataclass
 class Context:
     """One run of one command. Not frozen: the library and the zone are found at first use."""
@@ -49,11 +59,13 @@ class Context:
         for path in library.missing:
             self.unreadable = True
             self.failure(nothing_there((path,)))
-        if library.locations.mirror.exists():
-            from hermes_tui.library.mirroring import with_mirror
+        logs = any(store.ref.agent != "hermes" for store in library.stores)
+        return _with_mirror(library) if logs else library
 
-            return with_mirror(library)
-        return library
+    @property
+    def mirrored(self) -> Library:
+        """The library with our mirror beside it whichever stores are open: annotations and its health lie there."""
+        return self.library if self.library.mirror is not None else _with_mirror(self.library)
 
     @cached_property
     def _zone(self) -> tuple[tzinfo, str]:

@@ -19,7 +19,7 @@ def add_command(subparsers: Subparsers) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     del args
-    report = doctor(context.library, mirror_health)
+    report = doctor(context.mirrored, mirror_health)
     if context.json:
         context.write(shapes.health(report))
     else:

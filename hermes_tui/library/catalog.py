@@ -9,12 +9,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from hermes_tui.library.prices import DEFAULT_PRICES, PriceTable
 from hermes_tui.library.sources import Found, Library, StoreFailure, store_failure
 from hermes_tui.model import Listing, ListQuery, SessionId, SessionRow, Spend, StoreStatus
 from hermes_tui.storage.errors import Interrupted, StorageError
-from hermes_tui.stores.protocol import Store
+
+if TYPE_CHECKING:
+    from hermes_tui.stores.protocol import Store
 
 
 @dataclass(frozen=True, slots=True)

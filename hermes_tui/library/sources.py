@@ -17,11 +17,11 @@ from hermes_tui.model import Agent, SessionId, StoreRef, StoreStatus
 from hermes_tui.settings import Settings, load_settings
 from hermes_tui.storage.errors import Interrupted, StorageError
 from hermes_tui.stores import registry
-from hermes_tui.stores.protocol import Store
 from hermes_tui.stores.registry import Looked
 
 if TYPE_CHECKING:
     from hermes_tui.mirror.database import MirrorDatabase
+    from hermes_tui.stores.protocol import Store
 
 Answer = TypeVar("Answer")
 

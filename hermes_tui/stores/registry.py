@@ -11,10 +11,12 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from importlib import import_module
 from pathlib import Path
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from hermes_tui.model import Agent
-from hermes_tui.stores.protocol import AgentPackage, Store
+
+if TYPE_CHECKING:
+    from hermes_tui.stores.protocol import AgentPackage, Store
 
 LEVELS: Final = 2
 """How many folders below a given place are looked into: ``demo DIR`` needs one, a folder of such folders two."""

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hermes_tui.model import Agent
 from hermes_tui.stores.hermes.discovery import default_root, homes_at, recognise
-from hermes_tui.stores.protocol import AgentPackage, Store
+
+if TYPE_CHECKING:
+    from hermes_tui.stores.protocol import AgentPackage, Store
 
 
 class HermesPackage:

@@ -54,7 +54,6 @@ from hermes_tui.stores.kept_answers import (
     lasting,
     zone_marks,
 )
-from hermes_tui.stores.protocol import ChangeVerb, Proposal, SearchFilters, Transcript
 
 if TYPE_CHECKING:
     from hermes_tui.storage.fulltext import Matcher
@@ -62,6 +61,7 @@ if TYPE_CHECKING:
     from hermes_tui.stores.hermes.legacy_logs import LegacyLog
     from hermes_tui.stores.hermes.overview import Overviews
     from hermes_tui.stores.hermes.transcript import HermesTranscript
+    from hermes_tui.stores.protocol import ChangeVerb, Proposal, SearchFilters, Transcript
 
 MOST_CANDIDATES: Final = 20
 """Ids a prefix is answered with."""
