@@ -13,9 +13,9 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor, wait
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import TracebackType
 from typing import Final, Literal
 
 import apsw
@@ -136,14 +136,15 @@ class Backfill:
     def _run(self, writer: RetryingWriter, lease: Lease) -> Progress:
         self._forget(writer)
         jobs = self._jobs(self.stores)
-        with _pool(self.workers if sum(job.log.size for job in jobs) > SMALL_BYTES else 0) as pool:
-            done = self._talk(writer, lease, jobs, pool)
-        if done.phase == "stopped" or not self.tools:
-            return self._tell(done if done.phase == "stopped" else replace(done, phase="done"))
-        behind = self._tool_jobs()
-        todo = sum(job.known.place.offset - job.known.tools_offset for job in behind if job.known and job.known.place)
-        with _pool(self.workers if todo > SMALL_BYTES else 0) as pool:
-            return self._tell(self._tool_words(writer, lease, behind, todo, pool))
+        with _Readers(self.workers) as readers:
+            done = self._talk(writer, lease, jobs, readers.for_bytes(sum(job.log.size for job in jobs)))
+            if done.phase == "stopped" or not self.tools:
+                return self._tell(done if done.phase == "stopped" else replace(done, phase="done"))
+            behind = self._tool_jobs()
+            todo = sum(
+                job.known.place.offset - job.known.tools_offset for job in behind if job.known and job.known.place
+            )
+            return self._tell(self._tool_words(writer, lease, behind, todo, readers.for_bytes(todo)))
 
     # ------------------------------------------------------------------------------------------ what is to do
 
@@ -364,15 +365,25 @@ def _finished(under_way: dict[Future[list[Result]], list[_Job]]) -> Iterator[tup
         yield under_way.pop(future), future.result()
 
 
-@contextmanager
-def _pool(workers: int) -> Iterator[ProcessPoolExecutor | None]:
-    """Processes that import the readers anew: a fork would take locks and connections along."""
-    if workers < 2:
-        yield None
-        return
-    spawn = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, mp_context=spawn, initializer=collect_rarely)
-    try:
-        yield pool
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+class _Readers:
+    """Processes that read logs, started when there is enough to read; they end with the run."""
+
+    def __init__(self, workers: int) -> None:
+        self._workers = workers
+        self._pool: ProcessPoolExecutor | None = None
+
+    def __enter__(self) -> _Readers:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def for_bytes(self, size: int) -> ProcessPoolExecutor | None:
+        """Where to read so many bytes; ``None``: here. They import the readers anew: a fork would take locks along."""
+        if self._pool is None and self._workers > 1 and size > SMALL_BYTES:
+            spawn = multiprocessing.get_context("spawn")
+            self._pool = ProcessPoolExecutor(self._workers, mp_context=spawn, initializer=collect_rarely)
+        return self._pool if size > SMALL_BYTES else None

@@ -37,7 +37,9 @@ _REQUEST_GETTERS: Final = tuple(map(attrgetter, _PLAIN_FIELDS))
 _USAGE_GETTERS: Final = tuple(map(attrgetter, _NAMES[Usage]))
 _SPEND: Final = {name: place for place, name in enumerate(_NAMES[Spend])}
 
-_LAYOUT: Final = "requests in columns, states of growing logs only, peeks with extras, sums by slot and over all time"
+_LAYOUT: Final = (
+    "requests in columns, states of growing logs only, peeks with extras, sums by slot and over all time, replies first"
+)
 """Changed with whatever else changes what the bytes mean."""
 SHAPE: Final = hashlib.sha256(repr([_LAYOUT, *((cls.__name__, _NAMES[cls]) for cls in _NESTED)]).encode()).hexdigest()[
     :16

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import repeat
+from operator import itemgetter
 from typing import Any, Final
 
 import apsw
 
 from hermes_tui.mirror.database import MirrorDatabase
-from hermes_tui.mirror.projector import IndexedText, Known, Projection, ToolsProjection, dump_place, load_place
+from hermes_tui.mirror.index_rows import SEATS, TIME_SHIFT, TextRows
+from hermes_tui.mirror.projector import Known, Projection, ToolsProjection, dump_place, load_place
 from hermes_tui.model import SessionId
 from hermes_tui.stores.log_source import LogFile
 
-TIME_SHIFT: Final = 9
-"""Ids of texts are seconds * 512 + a running number, so that the index gives the newest first without sorting."""
-_SEATS: Final = 1 << TIME_SHIFT
 _LOG_COLUMNS: Final = "id, path, device, inode, size, mtime_ns, archived, head, tools_offset, tools_line, offset"
 
 
@@ -64,17 +64,13 @@ def write_projections(
     connection: apsw.Connection, agent: str, store_path: str, projections: Sequence[Projection]
 ) -> None:
     """Write what was read of some logs; inside one transaction of the retrying writer."""
-    texts: list[tuple[IndexedText, int, float]] = []
-    for projection in projections:
-        log_id = _write_log(connection, agent, store_path, projection)
-        fallback = projection.log.mtime
-        texts.extend((text, log_id, fallback if text.at is None else text.at) for text in projection.talk)
+    texts = [(_write_log(connection, agent, store_path, projection), projection.talk) for projection in projections]
     _write_texts(connection, "talk", texts)
 
 
 def write_tools(connection: apsw.Connection, projections: Iterable[tuple[Known, ToolsProjection]]) -> None:
     """Write the words of tool calls and results, if the log is still what it was when they were read."""
-    texts: list[tuple[IndexedText, int, float]] = []
+    texts: list[tuple[int, TextRows]] = []
     for known, projection in projections:
         connection.execute(
             "UPDATE logs SET tools_offset = ?, tools_line = ? WHERE id = ? AND tools_offset = ? AND head = ?",
@@ -87,8 +83,7 @@ def write_tools(connection: apsw.Connection, projections: Iterable[tuple[Known, 
                     "UPDATE logs SET place = ?, card = ?, requests = ? WHERE id = ?",
                     (dump_place(anew.place), anew.card, anew.requests, known.id),
                 )
-            fallback = known.log.mtime
-            texts.extend((text, known.id, fallback if text.at is None else text.at) for text in projection.texts)
+            texts.append((known.id, projection.texts))
     _write_texts(connection, "tools", texts)
 
 
@@ -138,25 +133,35 @@ def _write_log(connection: apsw.Connection, agent: str, store_path: str, project
     return int(found[0][0]) if found else connection.last_insert_rowid()
 
 
-def _write_texts(connection: apsw.Connection, table: str, texts: list[tuple[IndexedText, int, float]]) -> None:
-    """In order of time, because the word index wants growing ids."""
-    texts.sort(key=lambda item: (_base(item[2]), item[1], item[0].line))
-    ids = list(_free_ids(connection, [_base(at) for _, _, at in texts]))
-    connection.executemany(
-        "INSERT INTO texts VALUES (?, ?, ?, ?, ?)",
-        (
-            (text_id, log_id, text.line, text.offset, text.length)
-            for text_id, (text, log_id, _) in zip(ids, texts, strict=True)
-        ),
-    )
-    connection.executemany(
-        f"INSERT INTO {table}(rowid, words) VALUES (?, ?)",
-        ((text_id, text.words) for text_id, (text, _, _) in zip(ids, texts, strict=True)),
-    )
+def _write_texts(connection: apsw.Connection, table: str, texts: Iterable[tuple[int, TextRows]]) -> None:
+    """In the order of their ids, because the word index wants growing ones."""
+    rows: list[_Row] = []
+    for log_id, some in texts:
+        rows.extend(zip(some.ids, repeat(log_id), some.lines, some.offsets, some.lengths, some.words, strict=False))
+    rows.sort(key=_ID)
+    if not _put_places(connection, rows):
+        seats = _free_ids(connection, [row[0] >> TIME_SHIFT << TIME_SHIFT for row in rows])
+        rows = [(seat, *row[1:]) for seat, row in zip(seats, rows, strict=True)]
+        connection.executemany(_PLACE, (row[:5] for row in rows))
+    connection.executemany(f"INSERT INTO {table}(rowid, words) VALUES (?, ?)", ((row[0], row[5]) for row in rows))
 
 
-def _base(at: float) -> int:
-    return max(0, min(int(at), 1 << 40)) << TIME_SHIFT
+_Row = tuple[int, int, int, int, int, str]
+_ID: Final = itemgetter(0)
+_PLACE: Final = "INSERT INTO texts VALUES (?, ?, ?, ?, ?)"
+
+
+def _put_places(connection: apsw.Connection, rows: Sequence[_Row]) -> bool:
+    """Write where the texts lie under the ids they have; ``False``, and nothing written: one of these was taken."""
+    connection.execute("SAVEPOINT places")
+    try:
+        connection.executemany(_PLACE, (row[:5] for row in rows))
+    except apsw.ConstraintError:
+        connection.execute("ROLLBACK TO places")
+        return False
+    finally:
+        connection.execute("RELEASE places")
+    return True
 
 
 def _free_ids(connection: apsw.Connection, bases: Sequence[int]) -> Iterator[int]:
@@ -166,10 +171,10 @@ def _free_ids(connection: apsw.Connection, bases: Sequence[int]) -> Iterator[int
         if base != second:
             second = base
             last = next(
-                iter(connection.execute("SELECT MAX(id) FROM texts WHERE id >= ? AND id < ?", (base, base + _SEATS)))
+                iter(connection.execute("SELECT MAX(id) FROM texts WHERE id >= ? AND id < ?", (base, base + SEATS)))
             )[0]
             following = max(following, base, 0 if last is None else last + 1)
-        while following >= base + _SEATS and _taken(connection, following):
+        while following >= base + SEATS and _taken(connection, following):
             following += 1
         yield following
         following += 1

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from hermes_tui.mirror.codec import dump_card, dump_peek, dump_requests
+from hermes_tui.mirror.index_rows import NO_ROWS, IndexedText, TextRows, rows_of
 from hermes_tui.mirror.words import index_words
 from hermes_tui.storage.any_json import dump_json, load_json
 from hermes_tui.storage.jsonl import Record, read_records
@@ -34,17 +35,6 @@ LARGE_BYTES: Final = 32 << 20
 """Of a log so large it is kept however old: reading all of it again takes more than a second."""
 HEAD_BYTES: Final = 4_096
 """Bytes at the start of a log that tell whether it is still the same one."""
-
-
-@dataclass(frozen=True, slots=True)
-class IndexedText:
-    """One text for the word index and where its line lies."""
-
-    line: int
-    offset: int
-    length: int
-    at: float | None
-    words: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +71,7 @@ class Projection:
     peek: bytes
     card: bytes
     requests: bytes
-    talk: tuple[IndexedText, ...]
+    talk: TextRows
     indexed: bool
     """Whether words of it are indexed at all."""
 
@@ -102,7 +92,7 @@ class ToolsProjection:
     log: LogFile
     offset: int
     line: int
-    texts: tuple[IndexedText, ...]
+    texts: TextRows
     anew: Anew | None = None
     """What the log says when every line is parsed, where one that was passed over is damaged."""
 
@@ -203,7 +193,7 @@ def project(store: LogStore, log: LogFile, known: Known | None) -> Projection:
         peek=_peek_of(store, log),
         card=dump_card(folded.summary),
         requests=dump_requests(folded.summary),
-        talk=tuple(made[-1].found),
+        talk=rows_of(log.path, log.mtime, made[-1].found),
         indexed=texts is not None,
     )
 
@@ -244,7 +234,7 @@ def project_tools(store: LogStore, log: LogFile, known: Known, most_bytes: int) 
     texts = store.log_texts(known.log)
     end = known.place.offset if known.place is not None else 0
     if texts is None or known.tools_offset >= end:
-        return ToolsProjection(known.log, max(end, known.tools_offset), known.tools_line, ())
+        return ToolsProjection(known.log, max(end, known.tools_offset), known.tools_line, NO_ROWS)
     found: list[IndexedText] = []
     offset, line = known.tools_offset, known.tools_line
     damaged = False
@@ -259,7 +249,8 @@ def project_tools(store: LogStore, log: LogFile, known: Known, most_bytes: int) 
     else:
         offset, line = end, known.place.line if known.place is not None else line
     anew = _anew(store, log, known) if damaged else None
-    return ToolsProjection(known.log, offset, line, (*found, *_indexed(texts.rest())), anew)
+    found.extend(_indexed(texts.rest()))
+    return ToolsProjection(known.log, offset, line, rows_of(log.path, known.log.mtime, found), anew)
 
 
 def _anew(store: LogStore, log: LogFile, known: Known) -> Anew:
