@@ -103,11 +103,11 @@ class CodexFold:
         kind = payload.get("type")
         if kind == "item_completed":
             item = payload.get("item")
-            told = type(item) is dict and item.get("type") not in _ITEMS_NEEDED
+            told = type(item) is dict and string(item.get("type")) not in _ITEMS_NEEDED
         elif kind == "token_count":
             told = self._reader.ledger.has_records and not _is_new_size(payload)
         else:
-            told = kind in _TWINS
+            told = string(kind) in _TWINS
         if told:
             self._reader.pass_over()
             self._stamped(value.get("timestamp"))
@@ -187,7 +187,7 @@ class CodexFold:
         kind = payload.get("type")
         if kind == "agent_message":
             self._awaited.add(f"r{payload.get('message')}")
-        elif kind not in _UNCOUNTED:
+        elif string(kind) not in _UNCOUNTED:
             self._awaited.add(f"i{payload.get('call_id') or payload.get('id')}")
 
     def _skim(self, payload: dict[str, Any], value: dict[str, Any], record: Record) -> bool:
@@ -195,7 +195,7 @@ class CodexFold:
         reader = self._reader
         if reader.owner.copied or reader.assembler.waits:
             return False
-        kind = _SKIMMED.get(payload.get("type"))
+        kind = _SKIMMED.get(string(payload.get("type")))
         if kind is None or (kind == "reply" and payload.get("role") != "assistant"):
             return False
         reader.skim(kind, payload, record.line)

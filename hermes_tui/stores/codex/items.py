@@ -52,13 +52,13 @@ _ROLES: Final = frozenset({"user", "assistant", "developer", "system", "tool"})
 
 def nature(payload: Mapping[str, object]) -> Nature:
     """What a response item is; a user's message is context or prompt by :func:`is_prompt`."""
-    kind = payload.get("type")
+    kind = string(payload.get("type"))
     if kind == "message":
         return _message_nature(payload)
     call_id = string(payload.get("call_id"))
     if kind == "reasoning":
         return Nature("reasoning", None)
-    if isinstance(kind, str) and kind in _CALLS:
+    if kind is not None and kind in _CALLS:
         return Nature("tool-call", None, string(payload.get("name")) or _CALLS[kind], call_id or _own_id(kind, payload))
     if kind in _OUTPUTS:
         return Nature("tool-result", None, string(payload.get("name")), call_id)
@@ -176,7 +176,7 @@ def _media(part: Mapping[str, object]) -> str | None:
 
 def item_text(payload: Mapping[str, object]) -> str | None:
     """The text of a response item as the model sees it; ``None`` where all of it is opaque."""
-    kind = payload.get("type")
+    kind = string(payload.get("type"))
     if kind in ("message", "agent_message"):
         return message_text(payload)
     if kind == "reasoning":
@@ -285,14 +285,14 @@ _TOOL_ITEMS: Final = frozenset(
 
 def completed_nature(item: Mapping[str, object]) -> Nature:
     """What an ``item_completed`` item is, when it stands for itself."""
-    kind = item.get("type")
+    kind = string(item.get("type"))
     if kind == "UserMessage":
         return Nature("prompt", "user")
     if kind == "AgentMessage":
         return Nature("reply", "assistant")
     if kind == "Reasoning":
         return Nature("reasoning", None)
-    name, call_id = string(item.get("tool")) or string(kind), string(item.get("id"))
+    name, call_id = string(item.get("tool")) or kind, string(item.get("id"))
     if kind in _CALL_ITEMS:
         return Nature("tool-call", None, name, call_id)
     if kind in _TOOL_ITEMS:

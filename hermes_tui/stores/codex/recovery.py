@@ -315,11 +315,11 @@ def _replay(base: _Met | None, suffix: Sequence[_Met], ignored: list[IgnoredReco
 
 
 def _why_not_sent(payload: Mapping[str, object]) -> str | None:
-    kind = payload.get("type")
+    kind = string(payload.get("type"))
     if kind == "message":
-        return "a system message is not sent" if payload.get("role") in _LEFT_OUT_ROLES else None
+        return "a system message is not sent" if string(payload.get("role")) in _LEFT_OUT_ROLES else None
     if kind in _NOT_SENT or items.nature(payload).kind == "unknown":
-        return f"an item of type {kind} is not sent"
+        return f"an item of type {payload.get('type')} is not sent"
     return None
 
 
@@ -423,11 +423,11 @@ def _count_before(base: _Met, spans: Sequence[Span]) -> int:
 
 def _paired(history: Sequence[Item], ignored: list[IgnoredRecord]) -> list[Item]:
     """Step 6: a call without output gets one, an output without its call is dropped."""
-    calls = {_call_id(item.payload) for item in history if item.payload.get("type") in items.PAIRED_CALLS}
-    outputs = {string(item.payload.get("call_id")) for item in history if item.payload.get("type") in _OUTPUTS}
+    calls = {_call_id(item.payload) for item in history if string(item.payload.get("type")) in items.PAIRED_CALLS}
+    outputs = {string(item.payload.get("call_id")) for item in history if string(item.payload.get("type")) in _OUTPUTS}
     found: list[Item] = []
     for item in history:
-        kind, call_id = item.payload.get("type"), _call_id(item.payload)
+        kind, call_id = string(item.payload.get("type")), _call_id(item.payload)
         if kind in _OUTPUTS and call_id is not None and call_id not in calls:
             _ignore_orphan(item, ignored)
             continue
@@ -463,7 +463,7 @@ def messages(rebuilt: Rebuilt, session_id: SessionId) -> tuple[Message, ...]:
     names = {
         _call_id(item.payload): string(item.payload.get("name"))
         for item in rebuilt.items
-        if item.payload.get("type") in items.PAIRED_CALLS
+        if string(item.payload.get("type")) in items.PAIRED_CALLS
     }
     return tuple(_message(item, session_id, names) for item in rebuilt.items)
 

@@ -88,7 +88,13 @@ class ThreadFiles:
         found = self._with_removed(found, thread_id)
         told = {span.path for span in found}
         for log in logs:
-            if log.path not in told and self._meta(log.path) is not None:
+            if log.path in told:
+                continue
+            if self._meta(log.path) is None:
+                reason = "left out: it has no session metadata, so that nothing tells where it goes on"
+                if all(problem.path != log.path for problem in self.problems):
+                    self.problems.append(Problem(log.path, None, None, reason))
+            else:
                 found.insert(len(found) - 1, Span(log.path, thread_id, rewound=True, meta=self._meta(log.path)))
         return tuple(found)
 

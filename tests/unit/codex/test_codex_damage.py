@@ -476,3 +476,24 @@ def test_lone_surrogates_in_a_log_that_grows_are_put_away_and_taken_up(tmp_path:
     with path.open("a") as file:
         file.write("\n".join(turn(2, "more", "said more", 10)) + "\n")
     assert store.rows([SessionId(THREAD)])[0].message_count == 4
+
+
+@pytest.mark.parametrize("odd", [{}, ["message"], 7, None])
+@pytest.mark.parametrize("place", ["type", "role", "item"])
+def test_types_and_roles_that_are_no_words_lose_no_record(tmp_path: Path, place: str, odd: object) -> None:
+    lines = [
+        meta(history_mode="paginated"),
+        *turn(1, "first", "said", 10),
+        event("item_completed", 12, item={"type": odd if place == "item" else "Plan", "id": "p"}),
+        line("response_item", {"type": "message", "role": "user", "content": [], place: odd}, 13),
+        event("token_count" if place == "item" else odd, 14, info=None),  # type: ignore[arg-type]
+    ]
+    store = open_home(tmp_path)
+    write(tmp_path, lines)
+    assert [text for _, text in texts(store) if text in ("first", "said")] == ["first", "said"]
+    assert not [reason for _, reason in reasons(store) if "shape" in reason]
+    assert row_of(store).problems == 0
+    assert [m.text for m in store.recovery(SessionId(THREAD)).messages if m.text in ("first", "said")] == [
+        "first",
+        "said",
+    ]

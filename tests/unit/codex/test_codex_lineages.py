@@ -109,6 +109,9 @@ def test_a_segment_without_its_first_line_still_follows_the_cut(tmp_path: Path) 
     transcript = store.transcript([SessionId(first.thread_id)])
     list(transcript.heads())
     assert "does not start with session metadata" in " ".join(problem.reason for problem in transcript.problems)
+    path.write_bytes(b"")
+    assert [text for text, _ in told(store, first.thread_id)] == ["ask one", "say one", "ask two", "say two"]
+    assert [problem.path for problem in store.transcript([SessionId(first.thread_id)]).problems] == [str(path)]
 
 
 def test_a_revert_back_into_the_first_segment_leaves_the_second_as_rewound(tmp_path: Path) -> None:
