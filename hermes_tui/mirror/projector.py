@@ -144,7 +144,7 @@ class _Collector:
             self.fold.feed(record)
 
     def skim(self, store: LogStore) -> LineTaker | None:
-        return store.skim(self.fold, None if self.texts is None else self.say)
+        return store.skim(self.fold, self.texts, None if self.texts is None else self.say)
 
     def say(self, line: int, offset: int, length: int, at: float | None, text: str) -> None:
         words = index_words(text)

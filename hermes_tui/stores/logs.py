@@ -212,14 +212,15 @@ class LogStore(ABC):
         del log
         return None
 
-    def skim(self, fold: LogFold, say: Say | None = None) -> LineTaker | None:
+    def skim(self, fold: LogFold, texts: LogTexts | None = None, say: Say | None = None) -> LineTaker | None:
         """What takes in lines for a fold of this store quicker than one by one; ``None``: each must be fed.
 
         Args:
             fold: the fold they are for.
+            texts: what cuts the texts out of the lines that are fed.
             say: told the texts of prompts and replies in the lines that are not fed.
         """
-        del fold, say
+        del fold, texts, say
         return None
 
     def passed_over(self, raw: bytes) -> bool:

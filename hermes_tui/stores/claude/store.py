@@ -284,8 +284,9 @@ class ClaudeStore(LogStore):
             raise ValueError("the state was put away by another version")
         return made
 
-    def skim(self, fold: LogFold, say: Say | None = None) -> LineTaker | None:
+    def skim(self, fold: LogFold, texts: LogTexts | None = None, say: Say | None = None) -> LineTaker | None:
         """See :meth:`LogStore.skim`."""
+        del texts
         return ClaudeSkim(fold, say) if type(fold) is TranscriptFold else None
 
     def log_texts(self, log: LogFile) -> LogTexts:

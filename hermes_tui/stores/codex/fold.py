@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from hermes_tui.model import LineageKind, MessageKind, Problem, SessionId, SessionRow, StoreRef, Usage
+from hermes_tui.model import LineageKind, MessageKind, Problem, SessionId, SessionRow, StoreRef
 from hermes_tui.storage.any_json import dump_json, load_json
 from hermes_tui.storage.jsonl import Record, read_records
 from hermes_tui.stores.codex.entries import Entry
 from hermes_tui.stores.codex.items import message_text
+from hermes_tui.stores.codex.ledger import Ledger
 from hermes_tui.stores.codex.live import LiveEntries
 from hermes_tui.stores.codex.oldest import is_oldest, read_document
 from hermes_tui.stores.codex.reader import LineReader, entry_id
@@ -126,59 +127,56 @@ class CodexFold:
         """Whether the file's own meta was read, so that lines may be told by their first bytes."""
         return self._reader.meta is not None and not self._precise
 
-    def passed(self, end: int) -> None:
-        """All lines up to this offset were taken in."""
+    @property
+    def usual(self) -> bool:
+        """Whether lines are the thread's own and none waits for its twin, so that items count at once."""
+        return not self._reader.owner.copied and not self._reader.assembler.waits
+
+    @property
+    def ledger(self) -> Ledger:
+        """Requests and settings so far."""
+        return self._reader.ledger
+
+    def passed(self, end: int, stamp: str) -> None:
+        """All lines up to this offset were taken in; of those told by their first bytes the newest time is this."""
         self._end = end
+        self._stamped(stamp)
 
-    def glance_count(self, stamp: bytes) -> bool:
-        """Take in a count of tokens that is no new size; ``False``: it must be parsed."""
-        if self._reader.ledger.has_records:
-            self._stamped(stamp.decode())
-            return True
-        return False
+    def twin_met(self, item: str) -> None:
+        """An event that repeats the raw item of this id was met."""
+        self._awaited.add(f"i{item}")
 
-    def glance_twin(self, stamp: bytes, item: bytes | None) -> None:
-        """Take in an event that repeats a raw item: of this id, or thoughts, which nobody waits for."""
-        if item is not None:
-            self._awaited.add(f"i{item.decode()}")
-        self._stamped(stamp.decode())
+    def reply_told(self, text: str) -> None:
+        """An event that repeats the raw reply of this text was met."""
+        self._awaited.add(f"r{text}")
 
-    def glance_output(self, stamp: bytes, call: bytes, line: int) -> bool:
-        """Take in the output of a call without an id of its own; ``False``: it must be parsed."""
+    def output_met(self, call: str, line: int) -> None:
+        """The output of a call was met, which has no id of its own."""
         reader = self._reader
-        if reader.owner.copied or reader.assembler.waits:
-            return False
-        call_id = call.decode()
-        reader.assembler.close(call_id)
-        self._awaited.discard(f"i{call_id}")
+        reader.assembler.close(call)
+        self._awaited.discard(f"i{call}")
         self._live.add(f"{reader.tag}L{line}", "tool-result")
-        self._stamped(stamp.decode())
-        return True
 
-    def glance_call(self, stamp: bytes, item: bytes | None, name: bytes, call: bytes, line: int) -> bool:
-        """Take in the call of a function; ``False``: it must be parsed."""
+    def call_met(self, item: str | None, name: str, call: str, line: int) -> None:
+        """The call of a function was met."""
         reader = self._reader
-        if reader.owner.copied or reader.assembler.waits:
-            return False
-        key = f"{reader.tag}L{line}"
+        key = item or f"{reader.tag}L{line}"
         if item is not None:
-            key = item.decode()
-            self._awaited.discard(f"i{key}")
+            self._awaited.discard(f"i{item}")
         reader.ledger.said(key)
-        reader.assembler.open(call.decode(), name.decode())
+        reader.assembler.open(call, name)
         self._live.add(key, "tool-call")
-        self._stamped(stamp.decode())
-        return True
 
-    def glance_usage(self, stamp: bytes, thread: bytes, response: bytes, usage: Usage, total: int) -> bool:
-        """Take in a usage record; ``False``: it must be parsed."""
-        reader = self._reader
-        if reader.owner.copied:
-            return False
-        said = stamp.decode()
-        reader.ledger.record(said, thread.decode(), response.decode(), usage, total)
-        self._stamped(said)
-        return True
+    def item_met(self, kind: MessageKind, item: str | None, line: int, text: str) -> None:
+        """A reply or a thought was met."""
+        key = item or f"{self._reader.tag}L{line}"
+        self._reader.ledger.said(key)
+        if self._awaited:
+            self._awaited.discard(f"i{item}")
+            if kind == "reply":
+                self._awaited.discard(f"r{text}")
+        if kind == "reply":
+            self._live.add(key, kind)
 
     def _await(self, payload: dict[str, Any]) -> None:
         """Remember a passed-over event until its raw twin comes: one that never does is an entry itself."""

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from hermes_tui.model import MessageKind
 from hermes_tui.storage.jsonl import Record
 from hermes_tui.stores.codex import items
 from hermes_tui.stores.codex.entries import LOOKAHEAD, QUIET_EVENTS, TURN_STARTS
@@ -86,28 +87,38 @@ class CodexTexts:
             said = items.nature(line.payload) if line.type == "response_item" else None
             text = _text(line, said)
             if text:
-                yield from self._take(line, said, LogText(record, text, line.at))
+                keys = tuple(_keys(line, said, text))
+                yield from self._take(LogText(record, text, line.at), keys, event=line.type == "event_msg")
         yield from self._due(record.line)
+
+    def known(
+        self, record: Record, text: str, at: float | None, keys: tuple[str, ...], *, event: bool
+    ) -> list[LogText]:
+        """The same for a line whose text, time in Unix seconds and keys (:func:`raw_keys`) are known already."""
+        found = self._take(LogText(record, text, at), keys, event=event) if text else []
+        if self._held or (self._raw and self._raw[0][0] <= record.line):
+            found.extend(self._due(record.line))
+        return found
 
     def rest(self) -> Iterator[LogText]:
         """See :class:`LogTexts`."""
         while self._held:
             yield self._held.popleft().text
 
-    def _take(self, line: Line, said: Nature | None, text: LogText) -> Iterator[LogText]:
-        keys = tuple(_keys(line, said, text.text))
+    def _take(self, text: LogText, keys: tuple[str, ...], *, event: bool) -> list[LogText]:
         due = text.record.line + LOOKAHEAD
-        if line.type == "event_msg":
+        if event:
             if not self._told(keys):
                 self._held.append(_Held(text, keys, due))
-            return
-        twin = next((held for held in self._held if not set(keys).isdisjoint(held.keys)), None)
-        if twin is not None:
-            self._held.remove(twin)
+            return []
+        if self._held:
+            twin = next((held for held in self._held if not set(keys).isdisjoint(held.keys)), None)
+            if twin is not None:
+                self._held.remove(twin)
         self._raw.append((due, keys))
         for key in keys:
             self._near.setdefault(key, deque()).append(due)
-        yield text
+        return [text]
 
     def _told(self, keys: tuple[str, ...]) -> bool:
         """Whether a raw item before it says the same; a text is told by one event only."""
@@ -132,6 +143,17 @@ class CodexTexts:
             due, keys = self._raw.popleft()
             for key in keys:
                 self._forget(key, due)
+
+
+def raw_keys(kind: MessageKind, text: str, item_id: str | None) -> tuple[str, ...]:
+    """What a raw reply or thought has in common with its event."""
+    said = _MARKS[kind] + text
+    return (said,) if item_id is None else (said, f"i{item_id}")
+
+
+def event_keys(kind: str, text: str) -> tuple[str, ...]:
+    """What an event of the legacy dialect, which names no item, has in common with its raw item."""
+    return (_EVENT_MARKS[kind] + text,)
 
 
 def _keys(line: Line, said: Nature | None, text: str) -> Iterator[str]:

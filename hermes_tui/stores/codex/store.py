@@ -94,10 +94,11 @@ class CodexStore(LogStore):
         """See :meth:`LogStore.fold`."""
         return CodexFold(self.ref, log, state)
 
-    def skim(self, fold: LogFold, say: Say | None = None) -> LineTaker | None:
+    def skim(self, fold: LogFold, texts: LogTexts | None = None, say: Say | None = None) -> LineTaker | None:
         """See :meth:`LogStore.skim`; the oldest files are one document and have no lines."""
-        del say
-        return CodexSkim(fold) if isinstance(fold, CodexFold) and not fold.document else None
+        if not isinstance(fold, CodexFold) or fold.document:
+            return None
+        return CodexSkim(fold, texts if isinstance(texts, CodexTexts) else None, say)
 
     def passed_over(self, raw: bytes) -> bool:
         """See :meth:`LogStore.passed_over`."""
