@@ -37,6 +37,8 @@ _EVENT_MARKS: Final = {
     "agent_reasoning_raw_content": "s", "Reasoning": "s",
 }  # fmt: skip
 """What an event says, as its raw item says it."""
+_GLUED: Final = b'}{"'
+"""Stands in a line that holds another record behind its first: the transcript shows that too."""
 _TALK_ITEM: Final = re.compile(rb'"item"\s*:\s*\{\s*"type"\s*:\s*"(?:UserMessage|AgentMessage|Reasoning|Plan)"')
 
 
@@ -67,7 +69,7 @@ class CodexTexts:
         if kinds[0] == b"event_msg" and len(kinds) > 1 and kinds[1] in _STARTS:
             return "talk"  # nothing to read, but what lies before it is no twin of what comes
         if kinds[0] in _NOTHING or (kinds[0] == b"event_msg" and len(kinds) > 1 and kinds[1] in _QUIET):
-            return None
+            return "talk" if _GLUED in line else None
         inner = kinds[1] if len(kinds) > 1 and kinds[0] in (b"response_item", b"event_msg") else kinds[0]
         if inner == b"item_completed":
             return "talk" if _TALK_ITEM.search(line[: 2 * LOOKED_AT]) else "tools"

@@ -151,3 +151,14 @@ def test_a_reply_said_again_is_found_where_only_its_event_is_left(cli: Cli, tmp_
     assert len(read.json["hits"]) == 2
     assert cli("mirror", "update", store=tmp_path).code == 0
     assert cli("search", "Done", "--json", store=tmp_path).json["hits"] == read.json["hits"]
+
+
+def test_what_is_glued_to_a_line_of_no_words_is_found(cli: Cli, tmp_path: Path) -> None:
+    lines = [meta(), *turn(1, "do it", "Finished.", 10)]
+    place = next(number for number, line in enumerate(lines) if '"agent_message"' in line)
+    lines[place : place + 2] = [lines[2] + lines[place + 1]]
+    write(tmp_path, lines)
+    read = cli("search", "Finished", "--json", store=tmp_path)
+    assert [(hit["message_id"], hit["part"]) for hit in read.json["hits"]] == [("msg_a011", 1)]
+    assert cli("mirror", "update", store=tmp_path).code == 0
+    assert cli("search", "Finished", "--json", store=tmp_path).json["hits"] == read.json["hits"]
