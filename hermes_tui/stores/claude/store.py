@@ -74,18 +74,18 @@ class ClaudeStore(LogStore):
 
     def peek(self, log: LogFile) -> SessionRow:
         """The row the two ends of a log give, without what its relations say."""
-        found = self._look(log)
+        found = self._both_ends(log)
         self._remember_ends(log, ends_of(found))
         return self._peeked_row(log, found)
 
-    def _look(self, log: LogFile) -> Peek:
+    def _both_ends(self, log: LogFile) -> Peek:
         return peek(log.path, log.size, inside=log.path not in self._met.agents)
 
     def _ends_of(self, log: LogFile) -> Ends:
         known = self._ends.get(log.path)
         if known is not None and known[0] == log:
             return known[1]
-        found = ends_of(self._look(log))
+        found = ends_of(self._both_ends(log))
         self._remember_ends(log, found)
         return found
 
