@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from hermes_tui.mirror.codec import dump_card, dump_peek, dump_requests
-from hermes_tui.mirror.index_rows import NO_ROWS, IndexedText, TextRows, rows_of
+from hermes_tui.mirror.index_rows import NO_ROWS, IndexedText, TextRows, base_of, rows_of
 from hermes_tui.mirror.words import index_words
 from hermes_tui.storage.any_json import dump_json, load_json
 from hermes_tui.storage.jsonl import Record, read_records
@@ -132,6 +132,8 @@ class _Collector:
     texts: LogTexts | None
     growing: bool
     """Whether the state is worth keeping."""
+    mtime: float
+    """The time of texts that have none."""
     found: list[IndexedText] = field(default_factory=list)
 
     def wants(self, line: bytes) -> bool:
@@ -139,7 +141,7 @@ class _Collector:
 
     def feed(self, record: Record) -> None:
         if self.texts is not None and record.complete and self.texts.phase(record.raw) == "talk":
-            self.found.extend(_indexed(self.texts.texts(record)))
+            self.found.extend(_indexed(self.texts.texts(record), self.mtime))
         if self.fold.wants(record.raw):
             self.fold.feed(record)
 
@@ -149,7 +151,7 @@ class _Collector:
     def say(self, line: int, offset: int, length: int, at: float | None, text: str) -> None:
         words = index_words(text)
         if words:
-            self.found.append(IndexedText(line, offset, length, at, words))
+            self.found.append((base_of(self.mtime if at is None else at), line, offset, length, words))
 
     def summary(self) -> LogSummary:
         return self.fold.summary()
@@ -159,11 +161,13 @@ class _Collector:
         return self.fold.dump() if self.growing else b""
 
 
-def _indexed(texts: Iterable[LogText]) -> Iterator[IndexedText]:
+def _indexed(texts: Iterable[LogText], mtime: float) -> Iterator[IndexedText]:
     for text in texts:
         words = index_words(text.text)
         if words:
-            yield IndexedText(text.record.line, text.record.offset, text.record.length, text.at, words)
+            record = text.record
+            base = base_of(mtime if text.at is None else text.at)
+            yield base, record.line, record.offset, record.length, words
 
 
 def project(store: LogStore, log: LogFile, known: Known | None) -> Projection:
@@ -179,12 +183,12 @@ def project(store: LogStore, log: LogFile, known: Known | None) -> Projection:
     made: list[_Collector] = []
 
     def make(log: LogFile, state: bytes | None) -> LogFold:
-        made.append(_Collector(store.fold(log, state), texts, growing))
+        made.append(_Collector(store.fold(log, state), texts, growing, log.mtime))
         return made[-1]
 
     folded = fold_log(log, make, start, keep=True, skim=lambda _: made[-1].skim(store))
     if texts is not None:
-        made[-1].found.extend(_indexed(texts.rest()))
+        made[-1].found.extend(_indexed(texts.rest(), log.mtime))
     return Projection(
         log=log,
         head=head,
@@ -193,7 +197,7 @@ def project(store: LogStore, log: LogFile, known: Known | None) -> Projection:
         peek=_peek_of(store, log),
         card=dump_card(folded.summary),
         requests=dump_requests(folded.summary),
-        talk=rows_of(log.path, log.mtime, made[-1].found),
+        talk=rows_of(log.path, made[-1].found),
         indexed=texts is not None,
     )
 
@@ -245,12 +249,12 @@ def project_tools(store: LogStore, log: LogFile, known: Known, most_bytes: int) 
         if record.problem is not None or type(record.value) is not dict:
             damaged = damaged or store.passed_over(record.raw)
         if record.complete and texts.phase(record.raw) == "tools":
-            found.extend(_indexed(texts.texts(record)))
+            found.extend(_indexed(texts.texts(record), known.log.mtime))
     else:
         offset, line = end, known.place.line if known.place is not None else line
     anew = _anew(store, log, known) if damaged else None
-    found.extend(_indexed(texts.rest()))
-    return ToolsProjection(known.log, offset, line, rows_of(log.path, known.log.mtime, found), anew)
+    found.extend(_indexed(texts.rest(), known.log.mtime))
+    return ToolsProjection(known.log, offset, line, rows_of(log.path, found), anew)
 
 
 def _anew(store: LogStore, log: LogFile, known: Known) -> Anew:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import Final
 
 from hermes_tui.storage.fulltext import All, Any, Matcher, Node, Term, Unit
@@ -17,7 +16,9 @@ from hermes_tui.storage.letters import CJK_CLASS
 
 WORD_LENGTH: Final = 8
 """Letters of a run that may be a word rather than a sentence."""
-_RUN: Final = re.compile(f"[{CJK_CLASS}\ud800-\udfff]+")
+MOST_WORDS: Final = 16_384
+"""So many words are remembered."""
+_RUN: Final = re.compile(f"([{CJK_CLASS}\ud800-\udfff]+)")
 _SURROGATES: Final = re.compile("[\ud800-\udfff]+")
 """Halves of signs, which an index in UTF-8 cannot hold; to the matcher they are no letters."""
 _QUOTE: Final = str.maketrans({'"': " "})
@@ -27,12 +28,10 @@ def index_words(text: str) -> str:
     """The text as it goes to the tokenizer: each CJK run becomes its pairs and its last character, spaces between."""
     if text.isascii():
         return text
-    return _RUN.sub(_pairs, text)
-
-
-def _pairs(run: re.Match[str]) -> str:
-    letters = run[0]
-    return _pairs_of_word(letters) if len(letters) <= WORD_LENGTH else _made(letters)
+    pieces = _RUN.split(text)
+    # Between the runs stands what stays; a table answers without a call of Python.
+    pieces[1::2] = map(_PAIRS.__getitem__, pieces[1::2])
+    return "".join(pieces)
 
 
 def _made(letters: str) -> str:
@@ -42,8 +41,19 @@ def _made(letters: str) -> str:
     return f" {pairs} {letters[-1]} " if pairs else f" {letters} "
 
 
-_pairs_of_word = lru_cache(maxsize=16_384)(_made)
-"""Where spaces stand between words, the same words come again and again."""
+class _Pairs(dict[str, str]):
+    """The pairs of runs that are words: where spaces stand between words, the same come again and again."""
+
+    def __missing__(self, letters: str) -> str:
+        made = _made(letters)
+        if len(letters) <= WORD_LENGTH:
+            if len(self) >= MOST_WORDS:
+                self.clear()
+            self[letters] = made
+        return made
+
+
+_PAIRS: Final = _Pairs()
 
 
 def index_query(matcher: Matcher) -> str | None:
