@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
 import sys
@@ -99,6 +100,15 @@ class HermesTui(KeysInOrder):
         ScrollBar.renderer = PlainScrollBar
 
     # Opening.
+
+    def on_load(self) -> None:
+        """Let tasks begin in turn, on every Python.
+
+        From Python 3.12 on Textual runs the beginning of a task where it is made. The first screen's line of text is
+        then built before the app knows that screen, which ends the program (measured: textual 8.2.8, Python 3.12.1 and
+        3.13.0). Tests run without that, and so does the program.
+        """
+        asyncio.get_running_loop().set_task_factory(None)
 
     def on_mount(self) -> None:
         if self.desk.library is not None:

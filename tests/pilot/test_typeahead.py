@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import Coroutine, Generator, Iterable
+from typing import Any
 
 from textual import events
 
@@ -41,3 +43,18 @@ class TestTypedAhead:
             await types_ahead(user, ["f", "escape", "slash", "x"])
             assert not isinstance(user.app.screen, Dialog)
             user.sees("/ x")
+
+
+async def test_tasks_begin_in_turn_whatever_the_loop_was_told() -> None:
+    """Textual sets eager tasks from Python 3.12 on, outside tests only: the first screen is not built with them."""
+
+    def factory(
+        loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any] | Generator[Any, None, Any], **named: Any
+    ) -> asyncio.Task[Any]:
+        return asyncio.Task(work, loop=loop, **named)  # type: ignore[arg-type]
+
+    loop = asyncio.get_running_loop()
+    loop.set_task_factory(factory)
+    async with browsing() as user:
+        assert loop.get_task_factory() is None
+        user.sees("6 conversations")
