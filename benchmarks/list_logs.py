@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+from hermes_tui.collector import collect_rarely
 from hermes_tui.model import ListQuery, SessionId
 from hermes_tui.stores.claude.inline import ANY_VERSION_BELOW
 from hermes_tui.stores.claude.peek import LITE
@@ -108,6 +109,7 @@ def main() -> int:
     parser.add_argument("home", type=Path)
     parser.add_argument("--check", action="store_true", help="end with 1 when a limit is passed")
     asked = parser.parse_args()
+    collect_rarely()
     figures = Figures()
     for store in open_places(places_at(asked.home), {}):
         if isinstance(store, LogStore):

@@ -22,6 +22,7 @@ from hermes_tui.model import (
     SessionId,
     SessionRow,
     StoreRef,
+    Usage,
 )
 from hermes_tui.storage.any_json import dump_json, load_json
 from hermes_tui.storage.jsonl import Record
@@ -127,6 +128,7 @@ class TranscriptFold:
         self.previous: str | None = None
         self._refused = False
         """A line was met that makes the real program refuse the resume."""
+        self._graph: tuple[tuple[int, LeafMark | None, frozenset[str] | None], Graph] | None = None
 
     # -------------------------------------------------------------------------------------------------- reading
 
@@ -174,7 +176,7 @@ class TranscriptFold:
             self._weights[entry.uuid] = weight
             self.note_parts(entry, fields)
         if entry.type == "assistant":
-            self._take_reply(fields, entry)
+            self._take_reply(fields, entry, self._lines)
         elif entry.type == "system":
             self._take_system(fields, entry)
         self._lines += 1
@@ -184,7 +186,10 @@ class TranscriptFold:
         return uuid not in self._weights
 
     def take_usual(self, entry: Entry, at: float, fields: Fields, weight: Weight) -> None:
-        """Take in a message line with a new uuid, a time, blocks, and settings that are the last line's (skim.py)."""
+        """Take in a message line with a new uuid, a time, blocks, and settings that are the last line's (skim.py).
+
+        Of a reply :meth:`take_reply` follows, unless it would say the same again.
+        """
         header = self.header
         if header.first_at is None or at < header.first_at:
             header.first_at = at
@@ -195,9 +200,11 @@ class TranscriptFold:
         self.entries.append(entry)
         self.previous = entry.uuid
         self._weights[entry.uuid] = weight
-        if entry.type == "assistant":
-            self._take_reply(fields, entry)
         self._lines += 1
+
+    def take_reply(self, fields: Fields, entry: Entry) -> None:
+        """Take in model and usage of the usual line taken in last."""
+        self._take_reply(fields, entry, self._lines - 1)
 
     def take_other(self, fields: Fields, record: Record) -> None:
         """A line that is no message."""
@@ -219,12 +226,12 @@ class TranscriptFold:
             elif part.kind == "context" and part.text[:1] in "/!" and " " in part.text and part.sent is not None:
                 self._commands.setdefault(entry.uuid, part.text[:PROMPT_CUT])
 
-    def _take_reply(self, fields: Fields, entry: Entry) -> None:
+    def _take_reply(self, fields: Fields, entry: Entry, place: int) -> None:
         model = text_of(message_of(fields).get("model"))
         if model is not None and model != SYNTHETIC_MODEL:
             self._models[model] = None
             self._model = model
-        self._book.take(fields, entry, self._lines)
+        self._book.take(fields, entry, place)
 
     def _take_system(self, fields: Fields, entry: Entry) -> None:
         if entry.subtype == "microcompact_boundary":
@@ -257,11 +264,28 @@ class TranscriptFold:
         return bool(sidechain) and (all(sidechain) or (self._agent and any(sidechain)))
 
     def graph(self) -> Graph:
-        """Chain, states and order of the lines fed so far."""
-        entries: Sequence[Entry] = self.entries
-        if self.only is not None:
-            entries = [entry for entry in entries if entry.uuid in self.only or entry.type == BRIDGED_TYPE]
-        return build(entries, self.header.mark, self.preserved, sidechain=self.sidechain)
+        """Chain, states and order of the lines fed so far; kept until one more is fed."""
+        key = (len(self.entries), self.header.mark, self.only)
+        if self._graph is None or self._graph[0] != key:
+            entries: Sequence[Entry] = self.entries
+            if self.only is not None:
+                entries = [entry for entry in entries if entry.uuid in self.only or entry.type == BRIDGED_TYPE]
+            self._graph = key, build(entries, self.header.mark, self.preserved, sidechain=self.sidechain)
+        return self._graph[1]
+
+    def usages(self) -> dict[str, Usage]:
+        """The tokens of each own request, by the line that shows them."""
+        if self._mixed:
+            return {str(request.message_id): request.usage for request in self._requests()}
+        return {
+            reply.uuid: Usage(reply.input, reply.output, reply.cache_read, reply.cache_write)
+            for reply in self._book.in_order()
+        }
+
+    @property
+    def _mixed(self) -> bool:
+        """Whether lines stand in it that are not its own."""
+        return self.only is not None or len({entry.sidechain for entry in self.entries}) > 1
 
     def compactions(self, graph: Graph) -> tuple[Compaction, ...]:
         """Every compaction in the order of the conversation."""
@@ -372,7 +396,7 @@ class TranscriptFold:
     def _requests(self) -> tuple[Request, ...]:
         """Own requests; those of sub-agents inside this file follow, each in a chain of its own."""
         replies = self._book.in_order()
-        mixed = self.only is not None or len({entry.sidechain for entry in self.entries}) > 1
+        mixed = self._mixed
         mine = self._own_entries() if mixed else None
         own = replies if mine is None else [reply for reply in replies if reply.uuid in mine]
         found = self._chain_requests(own, self._id)
@@ -451,7 +475,7 @@ class TranscriptFold:
             return False
         mark = said["header"].pop("mark")
         self.header = Header(**said["header"], mark=LeafMark(**mark) if mark else None)
-        self.entries = [Entry(*entry) for entry in said["entries"]]
+        self.entries, self._graph = [Entry(*entry) for entry in said["entries"]], None
         self.preserved = {
             uuid: Preserved(**{**preserved, "uuids": tuple(preserved["uuids"])})
             for uuid, preserved in said["preserved"].items()

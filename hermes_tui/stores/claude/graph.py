@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -78,7 +78,8 @@ class _Node:
 class Graph:
     """The answer: every line once, in the order of the conversation, with its state."""
 
-    sort: Callable[[], tuple[Entry, ...]]
+    sort: Callable[[], tuple[Entry, ...]] | None
+    """Works out the order; ``None`` once that is done, so that what it needed is let go."""
     states: dict[str, LineState]
     chain: tuple[str, ...]
     """Root to leaf, through compactions."""
@@ -96,7 +97,8 @@ class Graph:
     def order(self) -> tuple[Entry, ...]:
         """Chain order, then place; worked out when first asked for, as a list needs only states."""
         if self._order is None:
-            self._order = self.sort()
+            self._order = () if self.sort is None else self.sort()
+            self.sort = None
         return self._order
 
 
@@ -279,6 +281,8 @@ class Builder:
         wanted = set(preserved.uuids)
         if not wanted and preserved.head is not None and preserved.tail is not None:
             wanted = self._segment(preserved.head, preserved.tail)
+        if not wanted:
+            return ()
         above = [uuid for uuid in chain[:bound] if uuid in wanted]
         missing = sorted((self._nodes[uuid].place, uuid) for uuid in wanted - set(chain) if uuid in self._nodes)
         return tuple(above + [uuid for _, uuid in missing])
@@ -361,26 +365,53 @@ class Builder:
 
     def _order(self, chain: Sequence[str], extras: dict[str, tuple[str, ...]]) -> tuple[Entry, ...]:
         """Every line after what it follows, otherwise by place: a topological order with the place as the tie break."""
+        if self._stands_in_order(chain, extras):
+            return tuple(node.entry for node in self._nodes.values())
         after: dict[str, set[str]] = {}
         for uuid, node in self._nodes.items():
             parent = self._over_bridges(node.first_parent)
             after[uuid] = {parent} if parent in self._nodes and parent != uuid else set()
+        for uuid, others in self._chain_links(chain, extras):
+            after[uuid] = set(others)
+        return tuple(self._nodes[uuid].entry for uuid in _sorted(after, {u: n.place for u, n in self._nodes.items()}))
+
+    def _stands_in_order(self, chain: Sequence[str], extras: dict[str, tuple[str, ...]]) -> bool:
+        """Whether every line already stands behind what it follows, as in most files; nodes are kept by place."""
+        nodes = self._nodes
+        for node in nodes.values():
+            parent = self._over_bridges(node.first_parent) if self._bridged else node.first_parent
+            before = nodes.get(parent) if parent is not None else None
+            if before is not None and before.place > node.place:
+                return False
+        return all(
+            nodes[other].place < nodes[uuid].place
+            for uuid, others in self._chain_links(chain, extras)
+            for other in others
+        )
+
+    def _chain_links(
+        self, chain: Sequence[str], extras: dict[str, tuple[str, ...]]
+    ) -> Iterator[tuple[str, Sequence[str]]]:
+        """For each line of the chain that stays at its place: what it must stand behind."""
         previous: str | None = None
         open_groups: list[str] = []
         for uuid in chain:
             node = self._nodes[uuid]
             if node.last_place != node.place and node.first_parent != node.parent:
                 continue  # kept by a compaction and stored again: it stays at its first place
+            others: list[str] = []
             if previous is not None:
-                after[uuid] = {previous}
+                others.append(previous)
+            elif (parent := self._over_bridges(node.first_parent)) in self._nodes and parent != uuid:
+                others.append(str(parent))
             if not (node.entry.message_id or node.entry.has_result):
-                after[uuid].update(other for group in open_groups for other in extras[group])
+                others += (other for group in open_groups for other in extras[group])
                 open_groups = []
             elif node.entry.message_id is not None and node.entry.message_id not in open_groups:
-                after[uuid].update(other for group in open_groups for other in extras[group])
+                others += (other for group in open_groups for other in extras[group])
                 open_groups = [node.entry.message_id] if node.entry.message_id in extras else []
+            yield uuid, others
             previous = uuid
-        return tuple(self._nodes[uuid].entry for uuid in _sorted(after, {u: n.place for u, n in self._nodes.items()}))
 
     def _turns(self, uuids: Sequence[str]) -> int:
         return sum(1 for uuid in uuids if self._nodes[uuid].entry.turn and not self._nodes[uuid].entry.meta)

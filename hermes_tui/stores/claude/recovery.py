@@ -22,8 +22,18 @@ from hermes_tui.model import (
 )
 from hermes_tui.storage.jsonl import read_piece
 from hermes_tui.stores.claude.lines import LOCAL_COMMAND, Entry
+from hermes_tui.stores.claude.relations import NO_RELATION, Relation, as_far_as, without_copies
 from hermes_tui.stores.claude.resume import resumed
-from hermes_tui.stores.claude.transcript import ClaudeTranscript, IndexedFold, LogView, PartHead, head_of, read_view
+from hermes_tui.stores.claude.transcript import (
+    ClaudeTranscript,
+    IndexedFold,
+    LogView,
+    PartHead,
+    head_of,
+    parts_of_lines,
+    read_view,
+)
+from hermes_tui.stores.logs import with_requests
 from hermes_tui.text import RawText
 
 BLOCK: Final = 1 << 20
@@ -48,8 +58,10 @@ class Addition(NamedTuple):
     asks: bool
 
 
-def recover(ref: StoreRef, view: LogView, row: SessionRow, cut: PowerCut | None) -> Recovery:
-    """The recovery of one log, as if it ended at the cut; ``row`` is the list's row without it.
+def recover(
+    ref: StoreRef, view: LogView, row: SessionRow, cut: PowerCut | None, relation: Relation = NO_RELATION
+) -> Recovery:
+    """The recovery of one log, as if it ended at the cut; ``row`` and what it copied are the list's without it.
 
     Raises:
         OSError: it cannot be read.
@@ -68,19 +80,19 @@ def recover(ref: StoreRef, view: LogView, row: SessionRow, cut: PowerCut | None)
         window=None,
         reinjects_context=True,
         ignored=_ignored(fold),
-        row=_row(row, fold),
+        row=_row(row, fold, relation),
     )
 
 
 def _messages(ref: StoreRef, view: LogView, fold: IndexedFold, lines: Sequence[Entry]) -> Iterator[Message]:
-    sent = list(sent_parts(fold, lines))
+    sent = list(sent_parts(view.log.path, fold, lines))
     addition = unfinished(sent, fold)
     transcript = ClaudeTranscript(ref, [view])
     transcript.adopt(view, fold)
     last_place = {part.entry.uuid: place for place, part in enumerate(sent)}
-    for place, (entry, number, part) in enumerate(sent):
-        head = head_of(view, fold, entry, number, part, "live")
-        yield from transcript.load([head], sent=True)
+    heads = [head_of(view, fold.tool_names, entry, number, part, "live") for entry, number, part in sent]
+    for place, (message, (entry, _, _)) in enumerate(zip(transcript.load(heads, sent=True), sent, strict=True)):
+        yield message
         if addition is not None and addition.after == entry.uuid and last_place[entry.uuid] == place:
             yield from _added(view, entry, addition)
 
@@ -108,13 +120,17 @@ def _said(view: LogView, after: Entry, name: str, role: str, text: str) -> Messa
 # ------------------------------------------------------------------------------------------------- what goes out
 
 
-def sent_parts(fold: IndexedFold, lines: Sequence[Entry]) -> Iterator[SentPart]:
-    """The parts of these lines that the real program sends."""
+def sent_parts(path: str, fold: IndexedFold, lines: Sequence[Entry]) -> Iterator[SentPart]:
+    """The parts of these lines that the real program sends.
+
+    Raises:
+        OSError: the log cannot be read any more.
+    """
+    going = [entry for entry in lines if _goes_out(entry)]
     parts = [
         SentPart(entry, place, part)
-        for entry in lines
-        if _goes_out(entry)
-        for place, part in enumerate(fold.parts.get(entry.uuid, ()))
+        for entry, some in zip(going, parts_of_lines(path, fold.parts, going), strict=True)
+        for place, part in enumerate(some)
     ]
     calls = {part.tool_call_id for _, _, part in parts if part.kind == "tool-call"}
     results = {part.tool_call_id for _, _, part in parts if part.kind == "tool-result"}
@@ -204,18 +220,15 @@ def _ignored(fold: IndexedFold) -> tuple[IgnoredRecord, ...]:
     return tuple(IgnoredRecord(problem.path, problem.line, problem.reason) for problem in fold.problems)
 
 
-def _row(row: SessionRow, fold: IndexedFold) -> SessionRow:
+def _row(row: SessionRow, fold: IndexedFold, relation: Relation) -> SessionRow:
     """The list row as it would be after the cut; whose copy or sub-agent it is does not change."""
     summary = fold.summary()
-    usage = None
-    for request in summary.requests:
-        usage = request.usage if usage is None else usage + request.usage
+    if relation.marks or relation.requests:
+        summary = without_copies(summary, as_far_as(relation, fold.trace()))
     return replace(
-        summary.row,
+        with_requests(summary),
         parent_id=row.parent_id,
         lineage_kind=row.lineage_kind,
         delegated=row.delegated,
         origin=row.origin,
-        request_count=len(summary.requests),
-        usage=usage,
     )

@@ -44,6 +44,9 @@ class ClaudeSkim:
         self._say = say
         self._texts = ClaudeTexts()
         self._shapes: dict[tuple[str, ...], bool] = {}
+        self._reply: tuple[object, ...] | None = None
+        """Ids, model and usage of the reply that was taken in last."""
+        self._reply_at = 0.0
 
     def take(self, lines: Lines, feed: Feed) -> None:
         """Take in lines that follow each other; those that are not usual go through ``feed``."""
@@ -57,8 +60,10 @@ class ClaudeSkim:
                 record = complete_record(line, offset, raw)
                 if record is not None:
                     feed(record)
+                    self._reply = None
             else:
                 if type(value) is not dict or not usual(value, raw, line, offset, length):
+                    self._reply = None
                     feed(_TUPLE(Record, (line, offset, length, value, raw, None, (), True)))
             line += 1
             offset += length + 1
@@ -79,13 +84,18 @@ class ClaudeSkim:
         if type(content) is not list or at is None or said != fold.header.said:
             return False
         message_id = None
+        # Strings that come again and again are kept once.
+        if parent == fold.previous:
+            parent = fold.previous
         if kind == "assistant":
-            message_id = message.get("id")
+            kind, message_id = "assistant", message.get("id")
             if type(message_id) is not str or not message_id or message.get("model") == SYNTHETIC_MODEL:
                 return False
             weight = _reply_weight(content)
+            if fold.entries and fold.entries[-1].message_id == message_id:
+                message_id = fold.entries[-1].message_id
         elif kind == "user":
-            weight = _results_weight(content)
+            kind, weight = "user", _results_weight(content)
         else:
             return False
         if weight is None:
@@ -113,6 +123,12 @@ class ClaudeSkim:
             ),
         )
         fold.take_usual(entry, at, value, weight)
+        if message_id is not None:
+            # Most replies are several lines, which say the same of model and usage.
+            reply = (message_id, value.get("requestId"), message.get("model"), message.get("usage"))
+            if reply != self._reply or at < self._reply_at:
+                fold.take_reply(value, entry)
+                self._reply, self._reply_at = reply, at
         if self._say is not None and self._texts.phase(raw) == "talk":
             if message_id is not None and not weight.calls:
                 text = _said(content)

@@ -1,13 +1,18 @@
 """A transcript read piece by piece: first where every entry stands, then texts of what is on screen.
 
-The order needs every parent, so the file is passed over once; of each line only kinds, sizes and places are kept.
+The order needs every parent, so the file is passed over once; of each line only its place in file and chain is kept.
+What is in a line is looked at again when its turn comes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
+
+import orjson
 
 from hermes_tui.model import (
     Compaction,
@@ -21,6 +26,7 @@ from hermes_tui.model import (
     Usage,
 )
 from hermes_tui.storage.jsonl import Record, read_line_at, read_records
+from hermes_tui.storage.log_lines import read_lines
 from hermes_tui.stores.claude.fold import TranscriptFold, mark_of
 from hermes_tui.stores.claude.giants import salvaged
 from hermes_tui.stores.claude.graph import Graph
@@ -29,13 +35,16 @@ from hermes_tui.stores.claude.lines import (
     SYNTHETIC_MODEL,
     Entry,
     Fields,
+    blocks_of,
     fields_of,
     message_of,
     text_of,
     time_of,
     values_of,
 )
-from hermes_tui.stores.claude.parts import Part, parts_of
+from hermes_tui.stores.claude.parts import CALL_BLOCKS, Part, parts_of
+from hermes_tui.stores.claude.skim import ClaudeSkim
+from hermes_tui.stores.claude.weights import Weight
 from hermes_tui.stores.log_source import MALFORMED, PULSE_EVERY
 from hermes_tui.stores.logs import LogFile, Pulse, no_pulse
 from hermes_tui.stores.protocol import TEXT_PIECE
@@ -43,6 +52,8 @@ from hermes_tui.text import RawText
 
 BATCH: Final = 256
 """Heads given at a time."""
+ENTRIES: Final = 128
+"""Lines that are read again at a time."""
 
 
 class PartHead(NamedTuple):
@@ -71,19 +82,29 @@ class LogView:
 
 
 class IndexedFold(TranscriptFold):
-    """A fold that remembers the parts of every line as well, and lines of types nobody knows."""
+    """A fold that remembers the parts of unusual lines, the names of calls, and lines of types nobody knows."""
 
     def __init__(
         self, ref: StoreRef, path: str, session_id: SessionId, *, agent: bool = False, strict: bool = False
     ) -> None:
         super().__init__(ref, path, session_id, agent=agent, strict=strict)
         self.parts: dict[str, tuple[PartHead, ...]] = {}
+        """Those of the lines that were fed one by one; the others' are read when asked for (:func:`parts_of_lines`)."""
         self.tool_names: dict[str, str] = {}
 
     def note_parts(self, entry: Entry, fields: Fields) -> None:
         """Take in the parts of a line seen for the first time, or of one that says something else now."""
         super().note_parts(entry, fields)
         self._note(entry, parts_of(fields))
+
+    def take_usual(self, entry: Entry, at: float, fields: Fields, weight: Weight) -> None:
+        """See :meth:`TranscriptFold.take_usual`; of its parts only the names of calls are kept."""
+        super().take_usual(entry, at, fields, weight)
+        if weight.calls:
+            for block in blocks_of(fields):
+                call_id, name = text_of(block.get("id")), text_of(block.get("name"))
+                if call_id and name and block.get("type") in CALL_BLOCKS:
+                    self.tool_names[call_id] = name
 
     def _note(self, entry: Entry, parts: Sequence[Part]) -> None:
         self.parts[entry.uuid] = tuple(part_head(part) for part in parts)
@@ -99,6 +120,34 @@ class IndexedFold(TranscriptFold):
             entry = stranger_of(fields, record, self.previous)
             self.entries.append(entry)
             self._note(entry, parts)
+
+
+def parts_of_lines(
+    path: str, known: Mapping[str, tuple[PartHead, ...]], entries: Sequence[Entry]
+) -> list[tuple[PartHead, ...]]:
+    """The parts of these lines: as the pass over the log noted them, else read again, for one opening.
+
+    Raises:
+        OSError: the log cannot be opened or read.
+    """
+    if all(entry.uuid in known for entry in entries):
+        return [known[entry.uuid] for entry in entries]
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return [known[entry.uuid] if entry.uuid in known else _parts_at(file, entry) for entry in entries]
+    finally:
+        os.close(file)
+
+
+def _parts_at(file: int, entry: Entry) -> tuple[PartHead, ...]:
+    """The parts of one usual line; none where the log was written anew meanwhile and another line stands there."""
+    try:
+        fields = fields_of(orjson.loads(os.pread(file, entry.length, entry.offset)))
+    except orjson.JSONDecodeError:
+        return ()
+    if fields is None or fields.get("uuid") != entry.uuid:
+        return ()
+    return tuple(part_head(part) for part in parts_of(fields))
 
 
 def stranger_of(fields: Fields, record: Record, previous: str | None) -> Entry:
@@ -130,12 +179,14 @@ def _size(text: str) -> int:
 
 @dataclass(slots=True)
 class _Read:
-    """One log after the pass over it."""
+    """What is kept of one log after the pass over it."""
 
     view: LogView
-    fold: IndexedFold
     graph: Graph
-    usages: dict[str, Usage] = field(default_factory=dict)
+    parts: Mapping[str, tuple[PartHead, ...]]
+    tool_names: Mapping[str, str]
+    replaced: Mapping[str, Entry]
+    usages: Mapping[str, Usage]
     compactions: dict[str, Compaction] = field(default_factory=dict)
 
 
@@ -145,26 +196,37 @@ def read_view(ref: StoreRef, view: LogView, pulse: Pulse = no_pulse, *, strict: 
     Raises:
         OSError: it cannot be read.
     """
-    fold = IndexedFold(ref, view.log.path, view.session_id, agent=view.agent, strict=strict)
+    path = view.log.path
+    fold = IndexedFold(ref, path, view.session_id, agent=view.agent, strict=strict)
     fold.only = view.only
-    for count, record in enumerate(read_records(view.log.path, end=view.end)):
-        if count % PULSE_EVERY == 0:
-            pulse()
+
+    def feed(record: Record) -> None:
         try:
             fold.feed(record)
         except MALFORMED as error:
             reason = f"a record of an unexpected shape ({type(error).__name__}: {error})"
-            fold.problems.append(Problem(view.log.path, record.line or None, record.offset, reason))
+            fold.problems.append(Problem(path, record.line or None, record.offset, reason))
+
+    usual = ClaudeSkim(fold, None)
+    offset, line = 0, 1
+    for lines in read_lines(path, end=view.end):
+        pulse()
+        usual.take(lines, feed)
+        offset, line = lines.end, lines.line + len(lines.raws)
+    for count, record in enumerate(read_records(path, offset=offset, line=line, end=view.end)):
+        if count % PULSE_EVERY == 0:
+            pulse()
+        feed(record)
     return fold
 
 
 def head_of(
-    view: LogView, fold: IndexedFold, entry: Entry, place: int, part: PartHead, state: MessageState
+    view: LogView, tool_names: Mapping[str, str], entry: Entry, place: int, part: PartHead, state: MessageState
 ) -> MessageHead:
     """One part of a line as a virtual list keeps it; a tool result has the name of its call."""
     name = part.tool_name
     if name is None and part.kind == "tool-result" and part.tool_call_id is not None:
-        name = fold.tool_names.get(part.tool_call_id)
+        name = tool_names.get(part.tool_call_id)
     return MessageHead(
         id=entry.uuid,
         part=place,
@@ -192,7 +254,8 @@ class ClaudeTranscript:
         self._pulse = pulse
         self._reads: dict[str, _Read] = {}
         self._problems: list[Problem] = []
-        self._shown: set[str] = set()
+        self._reading = threading.Lock()
+        """Held during the pass over a log, so that who asks for its end meanwhile takes part in it."""
 
     @property
     def problems(self) -> Sequence[Problem]:
@@ -204,20 +267,32 @@ class ClaudeTranscript:
         batch: list[MessageHead] = []
         shown: set[str] = set()
         for view in self._views:
-            for head in self._heads_of(view):
-                if head.id not in shown:
-                    batch.append(head)
-                if len(batch) >= BATCH:
-                    yield batch
-                    batch = []
-            shown.update(entry.uuid for entry in self._read(view).graph.order if not entry.detached)
+            order = self._read(view).graph.order
+            for start in range(0, len(order), ENTRIES):
+                heads = self._heads_of(view, order[start : start + ENTRIES])
+                batch += [head for head in heads if head.id not in shown] if shown else heads
+                while len(batch) >= BATCH:
+                    yield batch[:BATCH]
+                    del batch[:BATCH]
+            if view is not self._views[-1]:
+                shown.update(entry.uuid for entry in order if not entry.detached)
         if batch:
             yield batch
 
     def tail(self, count: int) -> Sequence[MessageHead]:
         """The last entries; the whole chain must be known for their order."""
-        heads = [head for batch in self.heads() for head in batch]
-        return heads[-count:] if count > 0 else []
+        if count <= 0:
+            return []
+        if len(self._views) != 1:
+            heads = [head for batch in self.heads() for head in batch]
+            return heads[-count:]
+        order = self._read(self._views[0]).graph.order
+        found: list[MessageHead] = []
+        for end in range(len(order), 0, -ENTRIES):
+            found[:0] = self._heads_of(self._views[0], order[max(0, end - ENTRIES) : end])
+            if len(found) >= count:
+                break
+        return found[-count:]
 
     def load(self, heads: Sequence[MessageHead], *, sent: bool = False) -> list[Message]:
         """The same entries with their texts."""
@@ -239,39 +314,45 @@ class ClaudeTranscript:
     # -------------------------------------------------------------------------------------------------- reading
 
     def _read(self, view: LogView) -> _Read:
-        known = self._reads.get(view.log.path)
-        if known is not None:
-            return known
-        try:
-            fold = read_view(self._ref, view, self._pulse)
-        except OSError as error:
-            reason = f"cannot be read: {error.strerror or error}"
-            self._problems.append(Problem(view.log.path, None, None, reason))
-            fold = IndexedFold(self._ref, view.log.path, view.session_id, agent=view.agent)
-        return self.adopt(view, fold)
+        with self._reading:
+            known = self._reads.get(view.log.path)
+            if known is not None:
+                return known
+            try:
+                fold = read_view(self._ref, view, self._pulse)
+            except OSError as error:
+                reason = f"cannot be read: {error.strerror or error}"
+                self._problems.append(Problem(view.log.path, None, None, reason))
+                fold = IndexedFold(self._ref, view.log.path, view.session_id, agent=view.agent)
+            return self.adopt(view, fold)
 
     def adopt(self, view: LogView, fold: IndexedFold) -> _Read:
         """Take over a pass that was made already."""
         self._problems += fold.problems
         graph = fold.graph()
-        read = _Read(view, fold, graph)
-        for request in fold.summary().requests:
-            if request.message_id is not None:
-                read.usages[request.message_id] = request.usage
+        read = _Read(view, graph, fold.parts, fold.tool_names, fold.replaced, fold.usages())
         for entry in graph.order:
             if entry.boundary:
                 read.compactions[entry.uuid] = fold.compaction(entry, graph)
         self._reads[view.log.path] = read
         return read
 
-    def _heads_of(self, view: LogView) -> Iterator[MessageHead]:
+    def _heads_of(self, view: LogView, entries: Sequence[Entry]) -> list[MessageHead]:
         read = self._read(view)
-        for entry in read.graph.order:
+        try:
+            parts = parts_of_lines(view.log.path, read.parts, entries)
+        except OSError as error:
+            reason = f"cannot be read any more: {error.strerror or error}"
+            self._problems.append(Problem(view.log.path, None, None, reason))
+            return []
+        heads: list[MessageHead] = []
+        for entry, some in zip(entries, parts, strict=True):
             state: MessageState = read.graph.states[entry.uuid]
             if view.inherited and state != "dead-branch" and mark_of(entry.uuid) in view.inherited:
                 state = "inherited"
-            for place, part in enumerate(read.fold.parts.get(entry.uuid, ())):
-                yield head_of(read.view, read.fold, read.fold.replaced.get(entry.uuid, entry), place, part, state)
+            stands = read.replaced.get(entry.uuid, entry)
+            heads += [head_of(view, read.tool_names, stands, place, part, state) for place, part in enumerate(some)]
+        return heads
 
     def _fields(self, head: MessageHead) -> Fields | None:
         """The stored line of an entry, read again."""
