@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
-from hermes_tui.model import LineageKind, SessionId
+from hermes_tui.model import CacheEvent, LineageKind, SessionId
 from hermes_tui.stores.claude.fold import Trace
-from hermes_tui.stores.logs import LogFile
+from hermes_tui.stores.conversation import SPARKLINE_POINTS
+from hermes_tui.stores.logs import LogFile, LogSummary
+from hermes_tui.text import RawText
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +94,22 @@ def relations(family: Iterable[tuple[LogFile, Trace]]) -> dict[str, Relation]:
     return found
 
 
+def dump_relations(found: Mapping[str, Relation]) -> list[object]:
+    """Relations by path as JSON values."""
+    return [
+        [path, one.parent, one.kind, sorted(one.marks), sorted(one.requests), one.messages, one.calls]
+        for path, one in found.items()
+    ]
+
+
+def load_relations(values: Iterable[Any]) -> dict[str, Relation]:
+    """What :func:`dump_relations` gave."""
+    return {
+        path: Relation(parent, kind, frozenset(marks), frozenset(requests), messages, calls)
+        for path, parent, kind, marks, requests, messages, calls in values
+    }
+
+
 def _earliest_first(
     log: LogFile, trace: Trace, counts: Mapping[int, int]
 ) -> tuple[bool, bool, float, bool, bool, str, str]:
@@ -105,3 +124,25 @@ def _earliest_first(
         log.session_id,
         log.path,
     )
+
+
+def without_copies(summary: LogSummary, relation: Relation) -> LogSummary:
+    """The summary with its own requests and message counts only."""
+    own = [request for request in summary.requests if request.request_id not in relation.requests]
+    if own and relation.parent is not None:
+        event = CacheEvent("fork", RawText(f"the history before it was copied from {relation.parent}"))
+        own[0] = replace(own[0], events=(event,))
+    row = replace(summary.row, hit_rates=tuple(request.usage.hit_rate for request in own[-SPARKLINE_POINTS:]))
+    row = replace(
+        row,
+        message_count=max(0, (row.message_count or 0) - relation.messages),
+        tool_call_count=max(0, (row.tool_call_count or 0) - relation.calls),
+    )
+    return replace(summary, row=row, requests=tuple(own))
+
+
+def as_far_as(relation: Relation, trace: Trace) -> Relation:
+    """The same where the file ends earlier: its live copies are fewer."""
+    places = [place for place, mark in enumerate(trace.marks) if mark in relation.marks]
+    messages, calls = (sum(said[place] for place in places) for said in (trace.messages, trace.calls))
+    return replace(relation, messages=messages, calls=calls)

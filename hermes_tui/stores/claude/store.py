@@ -12,7 +12,6 @@ from typing import Final
 import orjson
 
 from hermes_tui.model import (
-    CacheEvent,
     Finding,
     PowerCut,
     Recovery,
@@ -29,11 +28,19 @@ from hermes_tui.stores.claude.inline import Inline, holds, inline_agents, may_ho
 from hermes_tui.stores.claude.peek import Ends, Peek, ends_of, peek
 from hermes_tui.stores.claude.processes import running_sessions
 from hermes_tui.stores.claude.recovery import recover
-from hermes_tui.stores.claude.relations import NO_RELATION, Relation, families, relations
+from hermes_tui.stores.claude.relations import (
+    NO_RELATION,
+    Relation,
+    dump_relations,
+    families,
+    load_relations,
+    relations,
+    without_copies,
+)
 from hermes_tui.stores.claude.search_copies import holder_of
 from hermes_tui.stores.claude.skim import ClaudeSkim
 from hermes_tui.stores.claude.transcript import ClaudeTranscript, LogView
-from hermes_tui.stores.conversation import SPARKLINE_POINTS, is_running
+from hermes_tui.stores.conversation import is_running
 from hermes_tui.stores.log_findings import NAMED_PATHS
 from hermes_tui.stores.log_source import MALFORMED, LineTaker, LogFold, Say
 from hermes_tui.stores.log_texts import LogTexts
@@ -302,7 +309,7 @@ class ClaudeStore(LogStore):
             found = self._relations
         for log, summary in summaries:
             relation = found.get(log.path)
-            yield log, summary if relation is None else _without_copies(summary, relation)
+            yield log, summary if relation is None else without_copies(summary, relation)
 
     def complete(self, peeked: SessionRow, folded: SessionRow) -> SessionRow:
         """Join peek and whole log: relations and a sub-agent's description are the peek's."""
@@ -377,7 +384,8 @@ class ClaudeStore(LogStore):
         index = self.index()
         row = index.rows[session_id]
         view = max(self._views(index, [session_id]), key=lambda view: view.log.mtime_ns)
-        return recover(self.ref, view, row, cut)
+        relation = self._relations.get(view.log.path, NO_RELATION)
+        return recover(self.ref, view, row, cut, relation)
 
     def resume_command(self, row: SessionRow) -> ResumeCommand:
         """``claude --resume ID`` in the session's folder (facts/claude-code.md section 8)."""
@@ -391,7 +399,8 @@ class ClaudeStore(LogStore):
         row = self.index().rows.get(session_id)
         there = f"cd {shlex.quote(row.cwd)} && " if row is not None and row.cwd else ""
         typed = shlex.quote(f"/rename {title or 'TITLE'}")
-        return f"{there}claude --resume {shlex.quote(session_id)} {typed}"
+        home = "" if self._default_home else f"{VARIABLE}={shlex.quote(self.ref.path)} "
+        return f"{there}{home}claude --resume {shlex.quote(session_id)} {typed}"
 
 
 def _own_summary(ends: Peek) -> str | None:
@@ -414,21 +423,6 @@ def _meta(path: str) -> Mapping[str, object]:
     except (OSError, orjson.JSONDecodeError):
         return {}
     return value if isinstance(value, dict) else {}
-
-
-def _without_copies(summary: LogSummary, relation: Relation) -> LogSummary:
-    """The summary with its own requests and message counts only."""
-    own = [request for request in summary.requests if request.request_id not in relation.requests]
-    if own and relation.parent is not None:
-        event = CacheEvent("fork", RawText(f"the history before it was copied from {relation.parent}"))
-        own[0] = replace(own[0], events=(event,))
-    row = replace(summary.row, hit_rates=tuple(request.usage.hit_rate for request in own[-SPARKLINE_POINTS:]))
-    row = replace(
-        row,
-        message_count=max(0, (row.message_count or 0) - relation.messages),
-        tool_call_count=max(0, (row.tool_call_count or 0) - relation.calls),
-    )
-    return replace(summary, row=row, requests=tuple(own))
 
 
 def _walk_findings(found: Walk) -> Iterator[Finding]:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from hermes_tui.model import PowerCut
+from hermes_tui.model import PowerCut, SessionId, StoreRef
+from hermes_tui.stores.claude.store import ClaudeStore
 from tests.unit.claude.building import Made
 from tests.unit.claude.cases import resumable, talk
 from tests.unit.claude.resuming import recorded, recovery_of, said_by_us
@@ -56,3 +60,22 @@ def test_a_cut_behind_a_boundary_that_kept_lines_sends_those_alone(tmp_path: Pat
     assert (cut.base_kind, cut.base_line) == ("compaction", 7)
     assert [message.text for message in cut.messages] == ["R 6"]
     assert cut.messages[0].usage is not None
+
+
+def test_the_row_after_a_cut_is_the_row_of_the_cut_log(sample: Callable[[str], Path]) -> None:
+    """Of an original, and of a copy, whose copied messages and requests stay the original's."""
+    folder = sample("claude/dot-claude")
+    ref = StoreRef("claude", "claude", str(folder))
+    for name in ("a23b72c3-30d9-46bc-b113-cf9f354ff587", "66bb7bfa-b61f-4eb6-b0c9-b209b178bd74"):
+        path = next(folder.rglob(f"{name}.jsonl"))
+        whole, times = path.read_bytes(), path.stat()
+        lines = whole.splitlines(keepends=True)
+        told = ClaudeStore(ref)
+        cuts = range(8, len(lines), 3)
+        rows = [told.recovery(SessionId(name), PowerCut(number)).row for number in cuts]
+        for number, row in zip(cuts, rows, strict=True):
+            path.write_bytes(b"".join(lines[:number]))
+            os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+            true = ClaudeStore(ref).rows([SessionId(name)])[0]
+            assert replace(row, parent_id=true.parent_id, lineage_kind=true.lineage_kind) == true, (name, number)
+        path.write_bytes(whole)

@@ -163,7 +163,7 @@ def test_commands_name_the_config_folder_and_quote_the_title(store: ClaudeStore,
     assert command.environment == (("CLAUDE_CONFIG_DIR", str(folder)),)
     renamed = store.change_command("rename", SessionId(BASIC), "it's new; rm -rf /")
     assert renamed is not None
-    assert f"claude --resume {BASIC} " in renamed
+    assert f" && CLAUDE_CONFIG_DIR={folder} claude --resume {BASIC} " in renamed
     assert "'/rename it'\"'\"'s new; rm -rf /'" in renamed
     assert store.change_command("delete", SessionId(BASIC)) is None
 
