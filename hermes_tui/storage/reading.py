@@ -120,6 +120,8 @@ class ReadConnection:
         self._stopped = False
         self._preparations: list[Callable[[apsw.Connection], object]] = []
         self._opened: _Opened | None = None
+        self.detour: Callable[[ReadConnection], bool] | None = None
+        """Asked once, when a statement meets damage: whether it found a way around, so that asking again helps."""
 
     def open(self) -> None:
         """Open the file now, so that what is wrong with it shows."""
@@ -160,9 +162,11 @@ class ReadConnection:
             stream = Statement(opened.raw, sql, params)
             try:
                 found = self._ask(stream.everything)
-            except (StoreUnreadable, QueryFailed):
+            except (StoreUnreadable, QueryFailed) as error:
                 # A frozen view of a file that is being written looks damaged.
                 if not self._outdated(opened):
+                    if isinstance(error, StoreDamaged) and self._takes_detour():
+                        return self.rows(sql, params)
                     raise
             else:
                 if not self._outdated(opened):
@@ -170,6 +174,10 @@ class ReadConnection:
             self.close()
             time.sleep(CHOICE_PAUSE_S)
         raise StoreBusy(self.path, "it changed during every try to read it", "Try again in a moment.")
+
+    def _takes_detour(self) -> bool:
+        detour, self.detour = self.detour, None
+        return detour is not None and detour(self)
 
     def one(self, sql: str, params: Parameters = ()) -> Row | None:
         """The first row, or ``None``; raises as :meth:`rows` does."""

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from hermes_tui.storage.errors import SchemaDrift
 from hermes_tui.storage.reading import Interrupts, ReadConnection, read_only
 from hermes_tui.stores.hermes.schema import Schema, read_schema
+
+if TYPE_CHECKING:
+    from hermes_tui.stores.hermes.detours import Detours
 
 Answer = TypeVar("Answer")
 Arguments = ParamSpec("Arguments")
@@ -22,6 +25,7 @@ class Asking:
         self.interrupts = Interrupts()
         self._lock = threading.Lock()
         self._known: tuple[object, Schema] | None = None
+        self._detours: Detours | None = None
 
     def ask(
         self,
@@ -36,6 +40,7 @@ class Asking:
             StorageError: the question was interrupted or took too long.
         """
         with read_only(self.path, interrupts=self.interrupts) as connection:
+            connection.detour = self._detour
             try:
                 return question(connection, self._schema(connection), *args, **kwargs)
             except SchemaDrift:
@@ -56,3 +61,11 @@ class Asking:
         with self._lock:
             self._known = (cookie, schema)
         return schema
+
+    def _detour(self, connection: ReadConnection) -> bool:
+        # Imported late: only for a damaged store.
+        from hermes_tui.stores.hermes.detours import Detours
+
+        with self._lock:
+            detours = self._detours = self._detours or Detours()
+        return detours.take(connection)

@@ -98,6 +98,11 @@ def _places(connection: ReadConnection, schema: Schema, now: float) -> Iterator[
     if broken:
         detail = f"Sessions whose model_config is no JSON; the agent's own list may fail on it: {_named(broken)}."
         yield Finding("bad-model-config", "warn", detail, len(broken), paths=(connection.path,))
+    unread = [link.id for link in every if link.unread]
+    if unread:
+        detail = f"Sessions on damaged pages, of which little but the id is known: {_named(unread)}."
+        advice = "Make a copy now; the agent can try hermes sessions repair."
+        yield Finding("unreadable-sessions", "error", detail, len(unread), advice, (connection.path,))
     absurd = [link.id for link in every if link.bad_time]
     if absurd:
         detail = f"Sessions with a start or end that is no time; it is shown as unknown: {_named(absurd)}."

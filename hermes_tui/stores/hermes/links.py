@@ -49,6 +49,8 @@ class Link(NamedTuple):
     newest: float | None
     """Time of the newest message."""
     bad_time: bool
+    unread: bool = False
+    """Its row lies on a damaged page: nothing but its id is known."""
 
 
 _COLUMNS: Final = (
@@ -330,7 +332,7 @@ def all_links(connection: ReadConnection, schema: Schema) -> Links:
 
 
 def _unread(identity: str) -> Link:
-    return link_of((identity, *[None] * (len(_COLUMNS) - 1), None))
+    return link_of((identity, *[None] * (len(_COLUMNS) - 1), None))._replace(bad_time=False, unread=True)
 
 
 def _links_of(connection: ReadConnection, schema: Schema, ids: Sequence[str]) -> Iterable[Link]:
@@ -405,7 +407,16 @@ def _walked(connection: ReadConnection, schema: Schema, ids: Sequence[str], up: 
     if not schema.has("sessions", "parent_session_id", "end_reason"):
         return Links(_links_of(connection, schema, ids))
     sql = f"WITH RECURSIVE {up}, {down} " + link_query(schema, "WHERE s.id IN (SELECT id FROM down)")
-    return Links(map(link_of, connection.rows(sql, {"ids": json_ids(ids)})))
+
+    def walk(some: Sequence[str]) -> dict[str, Link]:
+        return {link.id: link for link in map(link_of, connection.rows(sql, {"ids": json_ids(some)}))}
+
+    found, cut_off = salvaged(walk, ids)
+    if cut_off:
+        # A damaged page lies on their way: each by itself, as far as it can be read.
+        alone, lost = salvaged(lambda some: {link.id: link for link in _links_of(connection, schema, some)}, [*cut_off])
+        found = {**{identity: _unread(identity) for identity in lost}, **alone, **found}
+    return Links(found.values())
 
 
 def json_ids(ids: Sequence[str]) -> str:

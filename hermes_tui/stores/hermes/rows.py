@@ -132,6 +132,7 @@ class RowMaker:
             spend=tuple(row.spend() for row in spent),
             archived=root.archived,
             running=self._running(tip, newest, parts),
+            resumable=not tip.unread,
             problems=sum(self._problems(part) for part in parts),
             compactions=len(parts) - 1 + sum(self.compactions.get(part.id, 0) for part in parts),
             branches=branches,
@@ -152,7 +153,8 @@ class RowMaker:
 
     def _problems(self, link: Link) -> int:
         in_ring = any(link.id in ring for ring in self.links.rings)
-        return link.bad_config + link.bad_time + self.links.orphan(link) + in_ring + self.lost.get(link.id, 0)
+        odd = link.bad_config + link.bad_time + link.unread + self.links.orphan(link) + in_ring
+        return odd + self.lost.get(link.id, 0)
 
 
 def last_active(link: Link) -> float | None:

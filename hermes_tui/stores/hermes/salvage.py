@@ -7,16 +7,17 @@ from typing import TypeVar
 
 from hermes_tui.storage.errors import StoreDamaged
 
+Key = TypeVar("Key", str, int)
 Value = TypeVar("Value")
 
 
 def salvaged(
-    read: Callable[[Sequence[str]], Mapping[str, Value]], ids: Sequence[str]
-) -> tuple[dict[str, Value], frozenset[str]]:
-    """What a question by session ids gives, asked of halves where all together meet a damaged page.
+    read: Callable[[Sequence[Key]], Mapping[Key, Value]], ids: Sequence[Key]
+) -> tuple[dict[Key, Value], frozenset[Key]]:
+    """What a question by ids gives, asked of halves where all together meet a damaged page.
 
     Returns:
-        The answers by id, and the sessions whose answer cannot be read.
+        The answers by id, and the ids whose answer cannot be read.
     """
     try:
         return dict(read(ids)), frozenset()

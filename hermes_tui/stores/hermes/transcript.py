@@ -15,6 +15,7 @@ from functools import partial
 from typing import Final
 
 from hermes_tui.model import Compaction, LineageKind, Message, MessageHead, Problem, SessionId
+from hermes_tui.storage.errors import StoreDamaged
 from hermes_tui.storage.reading import ReadConnection
 from hermes_tui.stores.hermes.asking import Asking
 from hermes_tui.stores.hermes.cells import text_or_none
@@ -32,6 +33,7 @@ from hermes_tui.stores.hermes.content import (
     tool_calls,
 )
 from hermes_tui.stores.hermes.generations import Generations, Placed, same_message
+from hermes_tui.stores.hermes.salvage import salvaged
 from hermes_tui.stores.hermes.schema import Schema
 from hermes_tui.stores.protocol import TEXT_PIECE
 from hermes_tui.text import RawText
@@ -142,7 +144,10 @@ class HermesTranscript:
     def _load(
         self, connection: ReadConnection, schema: Schema, heads: Sequence[MessageHead], sent: bool
     ) -> list[Message]:
-        cells = read_cells(connection, schema, [head.id for head in heads], sent=sent)
+        ids = list(dict.fromkeys(head.id for head in heads))
+        cells, lost = salvaged(partial(read_cells, connection, schema, sent=sent), ids)
+        for identity in lost:
+            self._add_problem(message_number(identity) or 0, "text", "its text lies on a damaged page")
         return [self._message(connection, head, cells.get(head.id)) for head in heads]
 
     def _message(self, connection: ReadConnection, head: MessageHead, cells: Cells | None) -> Message:
@@ -222,12 +227,14 @@ class HermesTranscript:
             self._places[head.id, head.kind] = sorted(set(places))
         return RawText("".join(texts))
 
-    def _rows(self, ids: Sequence[int], *, prints: bool) -> Iterator[Stored]:
+    def _rows(self, ids: array[int], *, prints: bool) -> Iterator[Stored]:
         """Rows by id, a batch a connection."""
         start, size = 0, FIRST_BATCH
         while start < len(ids):
-            some = list(ids[start : start + size])
-            yield from self._asking.ask(stored_rows, some, prints=prints)
+            found, lost = self._asking.ask(_salvaged_rows, ids[start : start + size].tolist(), prints)
+            for number in sorted(lost):
+                self._add_problem(number, "row", "it lies on a damaged page")
+            yield from found
             start, size = start + size, LATER_BATCH
 
     def _inherited(self, part: Part) -> frozenset[int]:
@@ -358,9 +365,13 @@ def _row_ids(connection: ReadConnection, schema: Schema, session_id: str) -> tup
     )
     if not schema.has("messages", "active", "compacted"):
         return ids, False
-    compacted = connection.one(
-        "SELECT 1 FROM messages WHERE session_id = ? AND active = 0 AND compacted = 1 LIMIT 1", (session_id,)
-    )
+    try:
+        compacted = connection.one(
+            "SELECT 1 FROM messages WHERE session_id = ? AND active = 0 AND compacted = 1 LIMIT 1", (session_id,)
+        )
+    except StoreDamaged:
+        # Then copies are looked for: it costs time, not truth.
+        return ids, True
     return ids, compacted is not None
 
 
@@ -368,6 +379,18 @@ def stored_rows(connection: ReadConnection, schema: Schema, ids: Sequence[int], 
     """These rows in the order of their ids."""
     where = f"WHERE m.id IN ({','.join('?' * len(ids))}) ORDER BY m.id"
     return [stored_of(row) for row in connection.rows(stored_query(schema, where, prints=prints), ids)]
+
+
+def _salvaged_rows(
+    connection: ReadConnection, schema: Schema, ids: Sequence[int], prints: bool
+) -> tuple[list[Stored], frozenset[int]]:
+    """These rows in the order of their ids, and the ids of those that cannot be read."""
+
+    def read(some: Sequence[int]) -> dict[int, Stored]:
+        return {row.id: row for row in stored_rows(connection, schema, some, prints=prints)}
+
+    found, lost = salvaged(read, ids)
+    return list(found.values()), lost
 
 
 def inherited_rows(ours: Iterable[Stored], theirs: Iterable[Stored]) -> frozenset[int]:
