@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import os
-import time
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, tzinfo
 from functools import cache
@@ -52,6 +51,13 @@ class Evidence(NamedTuple):
     """Equal while nothing changed."""
     newest_ns: int
     """The last change of any of it, Unix nanoseconds."""
+    taken_ns: int
+    """When it was looked at; not after that."""
+
+    @property
+    def settled(self) -> bool:
+        """Whether a later change of it cannot have the time of the last one."""
+        return self.newest_ns + SETTLED_NS <= self.taken_ns
 
 
 class Answers(Protocol):
@@ -83,40 +89,47 @@ class Asked(NamedTuple):
     """One question about one store, asked while its answer may still be kept from another run."""
 
     answers: Answers
+    agent: str
     question: str
-    evidence: Callable[[], Evidence | None]
     before: Evidence | None
-    begun_ns: int
+    again: Callable[[], Evidence | None]
 
     def found(self) -> Any | None:
         """The kept answer as JSON values, if it may be believed."""
-        return None if self.before is None else self.answers.find(self.question, self.before.seen)
+        return None if self.before is None else self.answers.find(self.question, self._seen(self.before))
 
     def keep(self, answer: object) -> None:
         """Keep what was answered, unless what it was made from may have changed meanwhile."""
         before = self.before
-        if before is None or before.newest_ns + SETTLED_NS > self.begun_ns:
+        if before is None or not before.settled:
             return
-        after = self.evidence()
+        after = self.again()
         if after is not None and after.seen == before.seen:
-            self.answers.keep(self.question, before.seen, answer)
+            self.answers.keep(self.question, self._seen(before), answer)
+
+    def _seen(self, evidence: Evidence) -> str:
+        return f"{evidence.seen}\n{code_of(self.agent)}"
 
 
-def ask(answers: Answers, store: StoreRef, evidence: Callable[[], Evidence | None], *question: object) -> Asked:
+def ask(
+    answers: Answers,
+    store: StoreRef,
+    evidence: Callable[[], Evidence | None],
+    *question: object,
+    before: Evidence | None = None,
+) -> Asked:
     """Begin a question; whatever its answer depends on besides the store is part of ``question``.
 
-    ``evidence`` gives ``None`` where an answer must not be kept.
+    Args:
+        answers: where its answer is kept.
+        store: the store it is about.
+        evidence: tells what an answer is made from; ``None`` where it must not be kept.
+        question: what is asked.
+        before: the evidence, where it was taken already.
     """
-    begun = time.time_ns()
-    before = None if isinstance(answers, NothingKept) else evidence()
-    if before is not None:
-        before = Evidence(f"{before.seen}\n{code_of(store.agent)}", before.newest_ns)
-
-    def again() -> Evidence | None:
-        now = evidence()
-        return now and Evidence(f"{now.seen}\n{code_of(store.agent)}", now.newest_ns)
-
-    return Asked(answers, repr((store.agent, store.path, *question)), again, before, begun)
+    if before is None and not isinstance(answers, NothingKept):
+        before = evidence()
+    return Asked(answers, store.agent, repr((store.agent, store.path, *question)), before, evidence)
 
 
 @cache

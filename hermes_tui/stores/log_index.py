@@ -26,6 +26,8 @@ class LogIndex:
     session_of: Mapping[str, SessionId]
     """The session a log's path belongs to."""
     children: Mapping[SessionId, tuple[SessionId, ...]]
+    odd: tuple[SessionId, ...]
+    """Sessions of which something could not be read."""
 
     def ancestors(self, session_id: SessionId) -> tuple[SessionId, ...]:
         """The session and what it came from, nearest first; ends where a parent is unknown or comes again."""
@@ -76,6 +78,7 @@ def build_index(peeked: Iterable[Peeked]) -> LogIndex:
         logs_of={session_id: tuple(log for log, _ in group if log is not None) for session_id, group in groups.items()},
         session_of={log.path: row.id for log, row in ordered if log is not None},
         children=children,
+        odd=tuple(session_id for session_id, row in rows.items() if row.problems),
     )
 
 

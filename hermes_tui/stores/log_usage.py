@@ -23,6 +23,8 @@ class UsageLedger:
         self._sessions: dict[RawText | None, set[SessionId]] = {}
         self._everyone: set[SessionId] = set()
         self._days: dict[float | None, RawText | None] = {}
+        self.oldest: float | None = None
+        """The time of the oldest usage that counts, or one before it; ``None`` where none has a time."""
 
     def add(self, row: SessionRow, requests: Iterable[Request]) -> None:
         """Add the requests of one session; the row says what a request leaves open."""
@@ -33,6 +35,7 @@ class UsageLedger:
         for request in requests:
             at = row.started_at if request.at is None else request.at
             if within(at, self._since, self._until):
+                self._date(at)
                 self._ledger(row, self._key(row, request, request, at)).add_request(request)
 
     def add_sums(self, row: SessionRow) -> None:
@@ -51,8 +54,13 @@ class UsageLedger:
         for slot, wanted in zip(slots, inside, strict=True):
             if wanted:
                 at = row.started_at if slot.begin is None else slot.begin
+                self._date(at)
                 self._ledger(row, self._key(row, slot, slot.spend, at)).add(slot.spend)
         return True
+
+    def _date(self, at: float | None) -> None:
+        if at is not None and (self.oldest is None or at < self.oldest):
+            self.oldest = at
 
     def _ledger(self, row: SessionRow, key: RawText | None) -> SpendLedger:
         found = self._ledgers.get(key)

@@ -7,9 +7,8 @@ Codex, Claude Code and DSH keep one log a session, or a few. Each package says h
 from __future__ import annotations
 
 import math
-import threading
 import time
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -37,7 +36,6 @@ from hermes_tui.model import (
     StoreRef,
     StoreState,
     StoreStatus,
-    UsageReport,
 )
 from hermes_tui.storage.errors import Interrupted, StorageError
 from hermes_tui.storage.events import FileEvents
@@ -51,7 +49,9 @@ from hermes_tui.stores.conversation import (
     spend_of_requests,
     usage_of,
 )
-from hermes_tui.stores.kept_answers import Answers, NothingKept
+from hermes_tui.stores.kept_answers import DatedReport
+from hermes_tui.stores.kept_index import dump_index, load_index
+from hermes_tui.stores.kept_logs import KeptLogs, Look
 from hermes_tui.stores.kept_requests import KeptRequests
 from hermes_tui.stores.log_findings import NAMED_PATHS, UNREADABLE_LINES, ProblemTally, counted, lineage_findings
 from hermes_tui.stores.log_index import LogIndex, Peeked, build_index, logs_of
@@ -108,17 +108,15 @@ NEEDS_WHOLE_READ: Final = frozenset({"tokens", "cost", "messages"})
 """Orders a peek cannot answer."""
 
 
-class LogStore(ABC):
+class LogStore(KeptLogs):
     """A store of many logs. Subclasses know one agent's format; nothing stays open between two calls."""
 
     def __init__(
         self, ref: StoreRef, source: SummarySource | None = None, clock: Callable[[], float] = time.time
     ) -> None:
-        self.ref = ref
+        super().__init__(ref)
         self.source: SummarySource = ScanSource(self.fold) if source is None else source
         self.clock = clock
-        self.answers: Answers = NothingKept()
-        self._lock = threading.Lock()
         self._peeked: OrderedDict[LogFile, SessionRow] = OrderedDict()
         self._index: tuple[object, LogIndex] | None = None
         self._index_at = 0.0
@@ -129,8 +127,6 @@ class LogStore(ABC):
         """Set while somebody watches the folders; then they are not walked at every question."""
         self._walk: tuple[int, float, tuple[LogFile, ...]] | None = None
 
-    files: bool = True
-    """Whether :meth:`logs` are files, which an index may project; rows of a database are not."""
     origin: Origin = "scan"
     """What a row says that was made of its log."""
 
@@ -250,19 +246,34 @@ class LogStore(ABC):
         Raises:
             OSError: the store's own folder cannot be read.
         """
-        logs = self.current_logs()
-        key = (logs, self.extra_stamp())
+        return self._index_of(self.walked())
+
+    def _index_of(self, look: Look) -> LogIndex:
+        key = (look.logs, self.extra_stamp())
         with self._lock:
             if self._index is not None and self._index[0] == key:
                 self._index_at = time.monotonic()
                 return self._index[1]
-        with self._lock:
-            unknown = [log for log in logs if log not in self._peeked]
-        self.remember_peeks(self.source.peeks(unknown))
-        index = build_index(self.peeks(logs))
+        index = self._kept_index(look)
         with self._lock:
             self._index = (key, index)
             self._index_at = time.monotonic()
+        return index
+
+    def _kept_index(self, look: Look) -> LogIndex:
+        """The index as it was kept, where nothing changed since; kept only where peeks are kept as well."""
+        asked = self.ask_kept(look, "index") if self.source.origin == "mirror" else None
+        kept = None if asked is None else asked.found()
+        if kept is not None:
+            index, others = kept
+            self.take_index_extra(others)
+            return load_index(index, look.logs, self.ref)
+        with self._lock:
+            unknown = [log for log in look.logs if log not in self._peeked]
+        self.remember_peeks(self.source.peeks(unknown))
+        index = build_index(self.peeks(look.logs))
+        if asked is not None and (extra := self.index_extra()) is not None:
+            asked.keep([dump_index(index, look.logs), extra])
         return index
 
     def recent_index(self, ids: Iterable[SessionId]) -> LogIndex:
@@ -308,7 +319,8 @@ class LogStore(ABC):
             return row
         try:
             row = self.peek(log)
-        except (OSError, StorageError, *MALFORMED):
+        except (OSError, StorageError, *MALFORMED) as error:
+            self.unsure = self.unsure or isinstance(error, OSError)
             row = self.bare_row(log)
         with self._lock:
             self._peeked[log] = row
@@ -365,7 +377,14 @@ class LogStore(ABC):
 
     def summaries(self, logs: Iterable[LogFile], pulse: Pulse | None = None) -> Iterator[tuple[LogFile, LogSummary]]:
         """Summaries of these logs with own requests only; ``logs`` must be in the index's order and complete."""
-        yield from self.own_requests(self.source.summaries(logs, pulse or self.pulse()))
+        yield from self.own_requests(self._sure(self.source.summaries(logs, pulse or self.pulse())))
+
+    def _sure(self, summaries: Iterable[tuple[LogFile, LogSummary]]) -> Iterator[tuple[LogFile, LogSummary]]:
+        """Notice logs that could not be read to their end."""
+        for log, summary in summaries:
+            if summary.problems and any(problem.line is None for problem in summary.problems):
+                self.unsure = True
+            yield log, summary
 
     def folded(self, index: LogIndex, ids: Sequence[SessionId]) -> dict[SessionId, tuple[SessionRow, list[LogSummary]]]:
         """The single-session rows and the summaries of these sessions."""
@@ -413,9 +432,9 @@ class LogStore(ABC):
 
     def _problem_findings(self, index: LogIndex) -> Iterator[Finding]:
         """Logs whose head or tail already shows that something cannot be read."""
-        odd = [row for row in index.rows.values() if row.problems]
+        odd = index.odd
         if odd:
-            paths = [log.path for row in odd for log in index.logs_of[row.id]]
+            paths = [log.path for session_id in odd for log in index.logs_of[session_id]]
             detail = f"{counted(len(odd), 'session')} with lines or files that cannot be read"
             yield Finding(
                 "unreadable-logs",
@@ -426,9 +445,9 @@ class LogStore(ABC):
                 tuple(paths[:NAMED_PATHS]),
             )
 
-    def listing(self, query: ListQuery, limit: int | None = None) -> Listing:
-        """See :meth:`Store.listing`; whole logs are read only for what a peek cannot tell (model, sums)."""
-        index = self.index()
+    def list_now(self, look: Look, query: ListQuery, limit: int | None) -> Listing:
+        """Whole logs are read only for what a peek cannot tell (model, sums)."""
+        index = self._index_of(look)
         if query.model is not None or query.order in NEEDS_WHOLE_READ:
             rows = [row for row, _ in self.folded(index, tuple(index.rows)).values()]
         else:
@@ -486,9 +505,10 @@ class LogStore(ABC):
             findings.append("cycle")
         return LineageNode(session_id, row.parent_id, row.lineage_kind, row, compactions, tuple(findings))
 
-    def usage(self, grouping: CostGrouping, since: float | None, until: float | None, zone: tzinfo) -> UsageReport:
-        """See :meth:`Store.usage`; what an agent's own totals leave out stands apart, so that all groupings agree."""
-        index = self.index()
+    def usage_now(
+        self, look: Look, grouping: CostGrouping, since: float | None, until: float | None, zone: tzinfo
+    ) -> DatedReport:
+        index = self._index_of(look)
         ledger = UsageLedger(grouping, since, until, zone)
         apart = UsageLedger(grouping, since, until, zone)
         for log, summary in self.summaries(index.logs):
@@ -497,11 +517,11 @@ class LogStore(ABC):
                 row = self.complete(row, summary.row)
             ledger.add(row, summary.requests)
             apart.add(row, summary.apart)
-        return replace(ledger.report(), apart=apart.report().sums)
+        oldest = min((one for one in (ledger.oldest, apart.oldest) if one is not None), default=None)
+        return DatedReport(replace(ledger.report(), apart=apart.report().sums), oldest)
 
-    def requests(self, ids: Sequence[SessionId] | None, since: float | None = None) -> Iterator[Request]:
-        """See :meth:`Store.requests`; a chain never leaves its session."""
-        index = self.index()
+    def requests_now(self, look: Look, ids: Sequence[SessionId] | None, since: float | None) -> Iterator[Request]:
+        index = self._index_of(look)
         wanted = None if ids is None else set(ids)
         if wanted is None and since is not None:
             wanted = {

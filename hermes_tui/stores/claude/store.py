@@ -7,7 +7,7 @@ import shlex
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 import orjson
 
@@ -183,7 +183,8 @@ class ClaudeStore(LogStore):
         try:
             inside = ends[1].agents if ends[1].agents is not None else holds(log.path)
             fold = self._whole(log) if inside else None
-        except (OSError, ValueError):
+        except (OSError, ValueError) as error:
+            self.unsure = self.unsure or isinstance(error, OSError)
             return ()  # its own row tells why
         agents = tuple(inline_agents(fold.entries)) if fold is not None else ()
         with self._claude_lock:
@@ -226,6 +227,21 @@ class ClaudeStore(LogStore):
         said = ends[1].forked_from if ends is not None else None
         return SessionId(said) if said else None
 
+    def also_read(self) -> Iterable[str]:
+        """See :meth:`LogStore.also_read`: what stands beside sub-agents' logs."""
+        return map(_meta_path, self._met.agents)
+
+    def index_extra(self) -> object | None:
+        """See :meth:`LogStore.index_extra`; sub-agents inside a session's file are looked for again."""
+        if any(agents for _, agents in self._inside.values()):
+            return None
+        return dump_relations(self._relations)
+
+    def take_index_extra(self, extra: Any) -> None:
+        """See :meth:`LogStore.take_index_extra`."""
+        with self._claude_lock:
+            self._relations = load_relations(extra)
+
     def _related(self, logs: Sequence[LogFile]) -> dict[str, Relation]:
         """By path: what each log copied from earlier ones."""
         sessions = [log for log in logs if log.path not in self._met.agents]
@@ -234,7 +250,8 @@ class ClaudeStore(LogStore):
         for log in sessions:
             try:
                 ends = self._ends_of(log)
-            except (OSError, *MALFORMED):
+            except (OSError, *MALFORMED) as error:
+                self.unsure = self.unsure or isinstance(error, OSError)
                 continue  # it is listed with a problem; what it copied is not known
             roots[log.path] = list(ends.roots)
             if ends.first_boundary is not None:
@@ -280,7 +297,8 @@ class ClaudeStore(LogStore):
             pulse()
             try:
                 yield log, self._whole(log).trace()
-            except (OSError, *MALFORMED):
+            except (OSError, *MALFORMED) as error:
+                self.unsure = self.unsure or isinstance(error, OSError)
                 continue  # its own row tells why; what it copied is not known
 
     def fold(self, log: LogFile, state: bytes | None = None) -> TranscriptFold:
@@ -416,9 +434,13 @@ def _described(path: str) -> str | None:
     return said if isinstance(said, str) and said else None
 
 
+def _meta_path(path: str) -> str:
+    return path.removesuffix(".jsonl") + ".meta.json"
+
+
 def _meta(path: str) -> Mapping[str, object]:
     try:
-        with open(path.removesuffix(".jsonl") + ".meta.json", "rb") as file:  # noqa: PTH123 - a small JSON file
+        with open(_meta_path(path), "rb") as file:  # noqa: PTH123 - a small JSON file
             value = orjson.loads(file.read(65_536))
     except (OSError, orjson.JSONDecodeError):
         return {}

@@ -13,6 +13,7 @@ from hermes_tui.storage.jsonl import read_records
 from hermes_tui.storage.reading import Interrupts, ReadConnection, read_only
 from hermes_tui.stores.codex.discovery import NAMES, STATE_NAME
 from hermes_tui.stores.codex.rollout import mapping, sane, string
+from hermes_tui.stores.log_source import LogFile
 
 KNOWN_GENERATION: Final = 5
 """The generation these columns were checked against (codex-cli 0.171.0)."""
@@ -196,3 +197,20 @@ def indexed_names(home: str) -> IndexedNames:
         # Names are a convenience: without them titles come from the first prompts.
         unreadable += 1
     return IndexedNames(names, unreadable, str(path))
+
+
+def matched_rows(logs: Sequence[LogFile], rows: Mapping[SessionId, MirrorRow]) -> tuple[dict[str, MirrorRow], int]:
+    """The mirror's row of each rollout: by path, else by file name, for a home may have been copied elsewhere."""
+    by_path = {row.path: row for row in rows.values()}
+    by_name = {row.path.replace("\\", "/").rpartition("/")[2]: row for row in rows.values()}
+    found: dict[str, MirrorRow] = {}
+    moved = 0
+    for log in logs:
+        plain = log.path.removesuffix(".zst")
+        row = by_path.get(log.path) or by_path.get(plain)
+        if row is None:
+            row = by_name.get(plain.rpartition("/")[2])
+            moved += row is not None
+        if row is not None:
+            found[log.path] = row
+    return found, moved

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any, Final
 
 from hermes_tui.model import SessionId
 from hermes_tui.stores.codex.agent_mirror import AgentMirror, IndexedNames
 from hermes_tui.stores.codex.discovery import Found
+
+PASSING: Final = frozenset({"locked", "broken"})
+"""Why a mirror was not read that perhaps can be the next time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,3 +32,31 @@ class Picture:
     """Threads whose file is newer than their row."""
     moved: int = 0
     """Rows whose path does not fit, found by their file's name."""
+
+
+def dump_picture(picture: Picture) -> list[object]:
+    """A picture as JSON values, without the folders and the rows of the mirror."""
+    mirror, indexed = picture.mirror, picture.indexed
+    return [
+        [mirror.path, mirror.generation, mirror.fallback, mirror.detail, mirror.odd],
+        dict(picture.names),
+        [indexed.unreadable, indexed.path],
+        [picture.copies, picture.missing, picture.unlisted, picture.behind, picture.moved],
+    ]
+
+
+def load_picture(values: Any, found: Found) -> Picture:
+    """What :func:`dump_picture` gave, with the folders as they are now."""
+    (path, generation, fallback, detail, odd), names, (unreadable, names_path), told = values
+    copies, missing, unlisted, behind, moved = told
+    return Picture(
+        mirror=AgentMirror(path, generation, fallback=fallback, detail=detail, odd=odd),
+        names=names,
+        indexed=IndexedNames(unreadable=unreadable, path=names_path),
+        found=found,
+        copies=tuple(copies),
+        missing=tuple(missing),
+        unlisted=tuple(unlisted),
+        behind=tuple(behind),
+        moved=moved,
+    )

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from hermes_tui.model import (
     Finding,
@@ -26,15 +25,23 @@ from hermes_tui.model import (
 )
 from hermes_tui.storage.jsonl import read_records
 from hermes_tui.storage.reading import Interrupts
+from hermes_tui.storage.stamps import stat_of
 from hermes_tui.stores.codex import recovery
-from hermes_tui.stores.codex.agent_mirror import AgentMirror, MirrorRow, indexed_names, mirror_files, read_mirror
+from hermes_tui.stores.codex.agent_mirror import (
+    AgentMirror,
+    MirrorRow,
+    indexed_names,
+    matched_rows,
+    mirror_files,
+    read_mirror,
+)
 from hermes_tui.stores.codex.discovery import LOCKS, NAMES, held_locks, walk
 from hermes_tui.stores.codex.findings import agent_findings, stale_findings
 from hermes_tui.stores.codex.fold import CodexFold
 from hermes_tui.stores.codex.index_texts import CodexTexts
 from hermes_tui.stores.codex.oldest import is_oldest
 from hermes_tui.stores.codex.peek import forked_from, peek
-from hermes_tui.stores.codex.picture import Picture
+from hermes_tui.stores.codex.picture import PASSING, Picture, dump_picture, load_picture
 from hermes_tui.stores.codex.rollout import read_name, source_word
 from hermes_tui.stores.codex.skim import CodexSkim, passed_over
 from hermes_tui.stores.codex.spans import Span, ThreadFiles, first_meta
@@ -106,9 +113,21 @@ class CodexStore(LogStore):
 
     def extra_stamp(self) -> object:
         """The mirror's files and the names."""
-        paths = [f"{path}{end}" for _, path in mirror_files(self._databases) for end in ("", "-wal")]
-        paths += [f"{self.ref.path}/{NAMES}", f"{self.ref.path}/{LOCKS}"]
-        return tuple(_stamp(path) for path in paths)
+        return tuple(map(stat_of, (*self.also_read(), f"{self.ref.path}/{LOCKS}")))
+
+    def also_read(self) -> Iterable[str]:
+        """See :meth:`LogStore.also_read`: the mirror's files and the names."""
+        files = (f"{path}{end}" for _, path in mirror_files(self._databases) for end in ("", "-wal", "-journal"))
+        return (*files, f"{self.ref.path}/{NAMES}")
+
+    def index_extra(self) -> object | None:
+        """See :meth:`LogStore.index_extra`."""
+        return dump_picture(self._now())
+
+    def take_index_extra(self, extra: Any) -> None:
+        """See :meth:`LogStore.take_index_extra`."""
+        with self._codex_lock:
+            self._picture = load_picture(extra, self._picture.found)
 
     # --------------------------------------------------------------------------------------------- reconciling
 
@@ -116,10 +135,11 @@ class CodexStore(LogStore):
         """A row for each rollout: from the mirror where that knows it as it is now, else from head and tail."""
         mirror = read_mirror(self._databases, self._interrupts)
         indexed = indexed_names(self.ref.path)
+        self.unsure = self.unsure or mirror.fallback in PASSING or bool(indexed.unreadable)
         names = {**indexed.names}
         names.update({row.id: row.name for row in mirror.rows.values() if row.name is not None})
         rows = mirror.rows if mirror.usable else {}
-        matched, moved = _matched(logs, rows)
+        matched, moved = matched_rows(logs, rows)
         behind: list[SessionId] = []
         groups: dict[SessionId, list[tuple[LogFile, SessionRow]]] = {}
         for log in logs:
@@ -408,6 +428,9 @@ class CodexStore(LogStore):
         """See :meth:`Store.findings`; also what the mirror says that the rollouts deny."""
         found = list(super().findings())
         mirror = self._now().mirror
+        if mirror.usable and not mirror.rows:
+            # The rows of a mirror are not kept with the index.
+            mirror = read_mirror(self._databases, self._interrupts)
         if mirror.usable:
             found.extend(stale_findings(mirror, self.index(), self.peeked))
         return tuple(found)
@@ -567,33 +590,8 @@ def _prompt_of(row: SessionRow | None) -> RawText | None:
     return None if row is None else row.preview
 
 
-def _stamp(path: str) -> tuple[int, int, int] | None:
-    try:
-        stat = os.stat(path)  # noqa: PTH116
-    except OSError:
-        return None  # not there: that too is a state
-    return stat.st_ino, stat.st_size, stat.st_mtime_ns
-
-
 def _preference(log: LogFile, row: MirrorRow | None) -> tuple[bool, str, bool, int]:
     """Of two files of one thread the program takes the mirror's, else the newest by name (facts/codex.md section 7)."""
     name = log.path.rpartition("/")[2]
     known = row is not None and row.path.rpartition("/")[2] == name and row.archived == log.archived
     return (known, name.removesuffix(".zst"), not log.archived, log.size)
-
-
-def _matched(logs: Sequence[LogFile], rows: Mapping[SessionId, MirrorRow]) -> tuple[dict[str, MirrorRow], int]:
-    """The mirror's row of each rollout: by path, else by file name, for a home may have been copied elsewhere."""
-    by_path = {row.path: row for row in rows.values()}
-    by_name = {row.path.replace("\\", "/").rpartition("/")[2]: row for row in rows.values()}
-    found: dict[str, MirrorRow] = {}
-    moved = 0
-    for log in logs:
-        plain = log.path.removesuffix(".zst")
-        row = by_path.get(log.path) or by_path.get(plain)
-        if row is None:
-            row = by_name.get(plain.rpartition("/")[2])
-            moved += row is not None
-        if row is not None:
-            found[log.path] = row
-    return found, moved

@@ -106,8 +106,9 @@ class HermesStore:
         return ask(self.answers, self.ref, self._evidence, *question)
 
     def _evidence(self) -> Evidence | None:
+        now = time.time_ns()
         found = database_evidence(self.home.store)
-        return found and Evidence(*found)
+        return found and Evidence(*found, now)
 
     def findings(self) -> Sequence[Finding]:
         """Everything, with a pass over the store."""

@@ -26,7 +26,6 @@ def loaded(*argv: str) -> set[str]:
         capture_output=True,
         text=True,
         check=True,
-        env=os.environ,
     )
     code, *names = done.stdout.split()
     assert code == "0"

@@ -41,7 +41,7 @@ def home(tmp_path: Path) -> Path:
 def settled(monkeypatch: pytest.MonkeyPatch) -> None:
     """The clock goes a minute ahead of the file system's."""
     now = time.time_ns
-    monkeypatch.setattr("hermes_tui.stores.kept_answers.time.time_ns", lambda: now() + LATER_NS)
+    monkeypatch.setattr("time.time_ns", lambda: now() + LATER_NS)
 
 
 def opened(home: Path, folder: Path | None = None) -> HermesStore:

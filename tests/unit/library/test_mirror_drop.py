@@ -16,7 +16,7 @@ def test_kept_answers_go_with_the_mirror(
     cli: Cli, sample: Callable[[str], Path], own_home: Path, monkeypatch: pytest.MonkeyPatch, action: str
 ) -> None:
     now = time.time_ns
-    monkeypatch.setattr("hermes_tui.stores.kept_answers.time.time_ns", lambda: now() + 60_000_000_000)
+    monkeypatch.setattr("time.time_ns", lambda: now() + 60_000_000_000)
     store = sample("hermes/home")
     listed = cli("list", "--json", store=store).json
     answers = own_home / "own" / "cache" / "answers"
