@@ -17,9 +17,12 @@ from typing import TypeVar
 
 from hermes_tui.collector import collect_rarely
 from hermes_tui.model import ListQuery, SessionId
+from hermes_tui.storage.reading import Interrupts
 from hermes_tui.stores.claude.inline import ANY_VERSION_BELOW
 from hermes_tui.stores.claude.peek import LITE
 from hermes_tui.stores.claude.store import ClaudeStore
+from hermes_tui.stores.codex.agent_mirror import mirror_files, read_mirror
+from hermes_tui.stores.codex.store import CodexStore
 from hermes_tui.stores.logs import LogFile, LogStore
 from hermes_tui.stores.registry import open_places, places_at
 
@@ -28,6 +31,8 @@ TAIL = 8 << 10
 """What a peek at a rollout reads."""
 LIST_FACTOR = 3.0
 """A list from a scan takes at most so many times a bare pass that reads the same bytes (issue 5)."""
+MIRROR_QUERY_S = 0.05
+"""The first page from the agent's own mirror takes no more than this of query (issue 5)."""
 FIRST_SCREEN_S = 0.3
 RECOVER_S = 2.0
 PAGE = 50
@@ -74,6 +79,15 @@ def bare_pass(reads: list[tuple[str, list[tuple[int, int]]]]) -> int:
     return total
 
 
+def measure_mirror(store: CodexStore, figures: Figures) -> None:
+    """What the agent's own list of threads costs, where there is one."""
+    if mirror_files((store.ref.path,)):
+        read = lambda: read_mirror((store.ref.path,), Interrupts())  # noqa: E731
+        read()
+        mirror, _ = figures.measure("query of the agent's mirror", read, MIRROR_QUERY_S)
+        print(f"it knows {len(mirror.rows):,} threads; {mirror.fallback or 'the list comes from it'}")
+
+
 def measure_list(store: LogStore, figures: Figures) -> None:
     """List, first page, and the list again while nothing changed."""
     logs = store.logs()
@@ -82,7 +96,9 @@ def measure_list(store: LogStore, figures: Figures) -> None:
     walked, walk_s = figures.measure("walk the folders", store.logs)
     _, bare_s = figures.measure(f"bare pass over {len(walked)} logs", lambda: bare_pass(reads))
     limit = LIST_FACTOR * (bare_s + walk_s)
-    listing, _ = figures.measure("list from a scan", lambda: store.listing(ListQuery()), limit)
+    if isinstance(store, CodexStore):
+        measure_mirror(store, figures)
+    listing, _ = figures.measure("list", lambda: store.listing(ListQuery()), limit)
     page = [entry.id for entry in listing.entries[:PAGE]]
     figures.measure(f"rows of the first {len(page)}", lambda: store.rows(page))
     figures.measure("list again", lambda: store.listing(ListQuery()))

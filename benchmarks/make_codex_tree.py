@@ -1,7 +1,8 @@
 """Write a large Codex home and its right answers: ``make_codex_tree.py FOLDER --sessions 3000 --bytes 370000``.
 
 Every choice comes from the seed, so two runs give the same bytes. ``truth.json`` holds a thread's id, path, title,
-folder, tokens, requests, compactions and bytes. There is no mirror: the tree is the case of a list from a scan.
+folder, tokens, requests, compactions and bytes. Without ``--mirror`` the tree is the case of a list from a scan; with
+it the agent's own ``state_5.sqlite`` knows every thread.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import random
 from dataclasses import dataclass
 from pathlib import Path
 
+import apsw
+
 from hermes_tui.stores.codex.demo_writer import Clock, Rollout
 
 BEGUN = 1_770_000_000.0
@@ -22,6 +25,21 @@ WORDS = (
     *("patch", "link", "module", "import", "route", "시험", "문서", "목록", "복구", "거울", "원문", "압축", "기록"),
 )
 FOLDERS = ("bookshop", "weather", "notes", "compiler", "문서", "data lake")
+MIRROR = "state_5.sqlite"
+TABLES = """
+CREATE TABLE backfill_state (id INTEGER PRIMARY KEY CHECK (id = 1), status TEXT NOT NULL, updated_at INTEGER NOT NULL);
+CREATE TABLE thread_spawn_edges (parent_thread_id TEXT NOT NULL, child_thread_id TEXT NOT NULL PRIMARY KEY,
+    status TEXT NOT NULL);
+CREATE TABLE threads (
+    id TEXT PRIMARY KEY, rollout_path TEXT NOT NULL, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL,
+    source TEXT NOT NULL, model_provider TEXT NOT NULL, cwd TEXT NOT NULL, title TEXT NOT NULL,
+    sandbox_policy TEXT NOT NULL, approval_mode TEXT NOT NULL, tokens_used INTEGER NOT NULL DEFAULT 0,
+    archived INTEGER NOT NULL DEFAULT 0, git_branch TEXT, cli_version TEXT NOT NULL DEFAULT '',
+    first_user_message TEXT NOT NULL DEFAULT '', agent_nickname TEXT, model TEXT, created_at_ms INTEGER,
+    updated_at_ms INTEGER, preview TEXT NOT NULL DEFAULT '', name TEXT, is_pinned INTEGER NOT NULL DEFAULT 0);
+CREATE INDEX idx_threads_updated_at_ms ON threads(updated_at_ms DESC, id DESC);
+"""
+"""What a list reads of the mirror's tables (facts/codex.md section 8)."""
 FULL = 180_000
 """Tokens of context at which a thread is compacted."""
 
@@ -74,8 +92,8 @@ def write_thread(home: Path, number: int, target: int, at: float, source: random
     os.utime(path, (talk.clock.at, talk.clock.at))
     return {
         "id": talk.thread_id, "path": str(path.relative_to(home)), "title": title, "cwd": folder,
-        "archived": talk.archived, "turns": turns, "compactions": compactions, "tokens": talk.totals,
-        "bytes": path.stat().st_size,
+        "archived": talk.archived, "model": talk.model, "at": at, "turns": turns, "compactions": compactions,
+        "tokens": talk.totals, "bytes": path.stat().st_size,
     }  # fmt: skip
 
 
@@ -92,6 +110,31 @@ def write_tree(home: Path, plan: Plan, seed: int) -> list[dict[str, object]]:
     return truth
 
 
+def write_mirror(home: Path, truth: list[dict[str, object]]) -> None:
+    """The agent's own list of these threads, as current as their files."""
+    database = apsw.Connection(str(home / MIRROR))
+    database.execute("PRAGMA journal_mode = WAL")
+    with database:
+        database.execute(TABLES)
+        database.execute("INSERT INTO backfill_state VALUES (1, 'complete', ?)", (int(BEGUN),))
+        for thread in truth:
+            path = home / str(thread["path"])
+            changed = path.stat().st_mtime_ns // 1_000_000
+            begun = int(float(str(thread.get("at", BEGUN))) * 1000)
+            tokens = thread["tokens"]
+            used = tokens.get("total_tokens", 0) if isinstance(tokens, dict) else 0
+            database.execute(
+                "INSERT INTO threads VALUES (?, ?, ?, ?, 'cli', 'openai', ?, ?, '{}', 'never', ?, ?, 'main', '0.171.0',"
+                " ?, NULL, ?, ?, ?, ?, NULL, 0)",
+                (
+                    thread["id"], str(path), begun // 1000, changed // 1000, thread["cwd"], thread["title"], used,
+                    int(bool(thread["archived"])), thread["title"], thread.get("model"), begun, changed,
+                    thread["title"],
+                ),
+            )  # fmt: skip
+    database.close()
+
+
 def main() -> None:
     """Read the arguments and write the tree."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -101,9 +144,12 @@ def main() -> None:
     parser.add_argument("--huge", type=int, default=0, help="bytes of one more thread")
     parser.add_argument("--days", type=float, default=300)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--mirror", action="store_true", help="write the agent's own list of threads as well")
     asked = parser.parse_args()
     truth = write_tree(asked.folder, Plan(asked.sessions, asked.bytes, asked.huge, asked.days), asked.seed)
     (asked.folder / "truth.json").write_text(json.dumps(truth, ensure_ascii=False), encoding="utf-8")
+    if asked.mirror:
+        write_mirror(asked.folder, truth)
     print(f"{len(truth)} threads, {sum(int(str(thread['bytes'])) for thread in truth):,} bytes in {asked.folder}")
 
 

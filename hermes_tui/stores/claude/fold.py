@@ -289,15 +289,21 @@ class TranscriptFold:
 
     def compactions(self, graph: Graph) -> tuple[Compaction, ...]:
         """Every compaction in the order of the conversation."""
-        if not self._boundaries:
+        entries = {entry.uuid: entry for entry in self.boundaries()}
+        if not entries:
             return ()
-        entries: dict[str, Entry] = {}
-        for entry in self.entries:
-            if entry.uuid in self._boundaries:
-                entries.setdefault(entry.uuid, entry)
         order = [uuid for uuid in graph.chain if uuid in entries]
         order += [uuid for uuid in entries if uuid not in set(order)]
         return tuple(self.compaction(entries[uuid], graph) for uuid in order)
+
+    def boundaries(self) -> Sequence[Entry]:
+        """The first line of each compaction, in file order."""
+        entries: dict[str, Entry] = {}
+        if self._boundaries:
+            for entry in self.entries:
+                if entry.uuid in self._boundaries:
+                    entries.setdefault(entry.uuid, entry)
+        return tuple(entries.values())
 
     def compaction(self, entry: Entry, graph: Graph) -> Compaction:
         """One compaction with what it kept and dropped."""

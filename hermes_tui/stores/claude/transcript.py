@@ -331,9 +331,8 @@ class ClaudeTranscript:
         self._problems += fold.problems
         graph = fold.graph()
         read = _Read(view, graph, fold.parts, fold.tool_names, fold.replaced, fold.usages())
-        for entry in graph.order:
-            if entry.boundary:
-                read.compactions[entry.uuid] = fold.compaction(entry, graph)
+        for entry in fold.boundaries():
+            read.compactions[entry.uuid] = fold.compaction(entry, graph)
         self._reads[view.log.path] = read
         return read
 
