@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import shlex
 import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
+from operator import attrgetter
 from typing import Any, Final
 
 import orjson
@@ -41,6 +43,7 @@ from hermes_tui.stores.claude.search_copies import holder_of
 from hermes_tui.stores.claude.skim import ClaudeSkim
 from hermes_tui.stores.claude.transcript import ClaudeTranscript, LogView
 from hermes_tui.stores.conversation import is_running
+from hermes_tui.stores.kept_answers import SETTLED_NS, code_of
 from hermes_tui.stores.log_findings import NAMED_PATHS
 from hermes_tui.stores.log_source import MALFORMED, LineTaker, LogFold, Say
 from hermes_tui.stores.log_texts import LogTexts
@@ -48,6 +51,9 @@ from hermes_tui.stores.logs import PEEKS_KEPT, LogFile, LogIndex, LogStore, LogS
 from hermes_tui.stores.protocol import ChangeVerb, Transcript
 from hermes_tui.text import RawText
 
+Family = tuple[LogFile, ...]
+"""Logs that have lines in common."""
+_GET_LOG: Final = attrgetter(*(field.name for field in fields(LogFile)))
 FAMILIES_KEPT: Final = 2_000
 """Groups of copies whose relations are remembered."""
 VARIABLE: Final = "CLAUDE_CONFIG_DIR"
@@ -63,7 +69,7 @@ class ClaudeStore(LogStore):
         self._met = Walk()
         self._relations: dict[str, Relation] = {}
         self._ends: dict[str, tuple[LogFile, Ends]] = {}
-        self._families: dict[tuple[LogFile, ...], dict[str, Relation]] = {}
+        self._families: dict[Family, dict[str, Relation]] = {}
         self._inside: dict[str, tuple[LogFile, tuple[Inline, ...]]] = {}
         self._inside_of: dict[SessionId, tuple[LogFile, Inline]] = {}
         self._holders: dict[LogFile, str | None] = {}
@@ -244,6 +250,7 @@ class ClaudeStore(LogStore):
 
     def _related(self, logs: Sequence[LogFile]) -> dict[str, Relation]:
         """By path: what each log copied from earlier ones."""
+        begun = time.time_ns()
         sessions = [log for log in logs if log.path not in self._met.agents]
         roots: dict[str, list[str]] = {}
         begun_late: list[tuple[LogFile, str]] = []
@@ -259,12 +266,38 @@ class ClaudeStore(LogStore):
         for log, boundary in begun_late:
             self._join_holder(log, boundary, sessions, roots)
         by_path = {log.path: log for log in logs}
+        groups = [tuple(by_path[path] for path in family) for family in families(roots)]
+        strange = self._recall_families(groups)
         found: dict[str, Relation] = {}
-        for family in families(roots):
-            found.update(self._family_relations(tuple(by_path[path] for path in family)))
+        for family in groups:
+            found.update(self._family_relations(family))
+        settled = [family for family in groups if all(log.mtime_ns + SETTLED_NS <= begun for log in family)]
+        if not strange.isdisjoint(settled) and not self.unsure:
+            self._keep_families(settled)
         return found
 
-    def _family_relations(self, family: tuple[LogFile, ...]) -> dict[str, Relation]:
+    def _recall_families(self, groups: Sequence[Family]) -> set[Family]:
+        """Take what an earlier run worked out of these families; those that are new or of which a file changed."""
+        with self._claude_lock:
+            strange = {family for family in groups if family not in self._families}
+        kept = self.answers.find(self._families_kept, code_of("claude")) if strange else None
+        with self._claude_lock:
+            for files, told in kept or ():
+                self._families.setdefault(tuple(LogFile(*file) for file in files), load_relations(told))
+            return strange - self._families.keys()
+
+    def _keep_families(self, settled: Sequence[Family]) -> None:
+        """Keep what was worked out of each family, with its files as they were."""
+        with self._claude_lock:
+            known = [(family, self._families.get(family)) for family in settled]
+        kept = [[list(map(_GET_LOG, one)), dump_relations(found)] for one, found in known if found is not None]
+        self.answers.keep(self._families_kept, code_of("claude"), kept)
+
+    @property
+    def _families_kept(self) -> str:
+        return repr(("claude", self.ref.path, "families"))
+
+    def _family_relations(self, family: Family) -> dict[str, Relation]:
         """Worked out again only when one of the files changed."""
         with self._claude_lock:
             known = self._families.get(family)

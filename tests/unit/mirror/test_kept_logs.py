@@ -17,8 +17,9 @@ import pytest
 from hermes_tui.library.mirroring import update_mirror, with_mirror
 from hermes_tui.library.sources import Library, SourceOptions, open_library
 from hermes_tui.model import ListQuery, SessionId
+from hermes_tui.stores.claude.store import ClaudeStore
 from hermes_tui.stores.kept_answers import NothingKept
-from hermes_tui.stores.logs import LogStore
+from hermes_tui.stores.logs import LogFile, LogStore
 
 SAMPLES = {"codex": "codex", "claude": "claude/dot-claude", "dsh": "dsh/dot-dsh-raw"}
 LATER_NS = 60_000_000_000
@@ -183,6 +184,47 @@ def test_what_stands_beside_a_sub_agents_log_is_part_of_the_evidence(sample: Cal
     after = store._evidence()
     assert after is not None
     assert after.seen != before.seen
+
+
+def test_relations_of_copies_are_not_worked_out_again_while_other_logs_change(
+    sample: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = sample("claude/dot-claude")
+    fresh = same(home)
+    related = {row.id for row in fresh["rows"] if row.lineage_kind in ("fork", "branch")}
+    assert related
+    traced: list[str] = []
+    whole = ClaudeStore._traced
+
+    def counted(self: ClaudeStore, family: Any) -> Any:
+        traced.extend(log.path for log in family)
+        return whole(self, family)
+
+    monkeypatch.setattr(ClaudeStore, "_traced", counted)
+    alone = next(log for log in logs(home) if not any(str(log) in one.path for one in families_of(home)))
+    with alone.open("ab") as file:
+        file.write(alone.read_bytes().splitlines(keepends=True)[-1])
+    assert traced == []
+    kept = everything(store_of(opened(home)))
+    assert traced == []
+    assert {row.id for row in kept["rows"] if row.lineage_kind in ("fork", "branch")} == related
+    copy = next(iter(families_of(home)))
+    Path(copy.path).touch()
+    traced.clear()
+    same(home)
+    assert copy.path in traced
+
+
+def families_of(home: Path) -> list[LogFile]:
+    """The logs that have lines in common with others."""
+    store = store_of(opened(home))
+    assert isinstance(store, ClaudeStore)
+    store.answers.find = lambda question, seen: None  # type: ignore[method-assign]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ClaudeStore, "_keep_families", lambda self, settled: None)
+        patch.setattr(ClaudeStore, "_traced", lambda self, family: ())
+        store.index()
+    return [log for family in store._families for log in family]
 
 
 def test_what_could_not_be_read_is_not_kept(home: Path, monkeypatch: pytest.MonkeyPatch, own_home: Path) -> None:
