@@ -42,7 +42,7 @@ from hermes_tui.stores.codex.index_texts import CodexTexts
 from hermes_tui.stores.codex.oldest import is_oldest
 from hermes_tui.stores.codex.peek import forked_from, peek
 from hermes_tui.stores.codex.picture import PASSING, Picture, dump_picture, load_picture
-from hermes_tui.stores.codex.rollout import read_name, source_word
+from hermes_tui.stores.codex.rollout import raw, read_name, source_word
 from hermes_tui.stores.codex.skim import CodexSkim, passed_over
 from hermes_tui.stores.codex.spans import Span, ThreadFiles, first_meta
 from hermes_tui.stores.codex.transcript import CodexTranscript, span_records
@@ -188,14 +188,14 @@ class CodexStore(LogStore):
             tip_id=row.id,
             parent_id=fork,
             lineage_kind="delegation" if delegated else "root" if fork is None else "fork",
-            title=_text(row.title),
-            preview=_text(row.preview),
+            title=raw(row.title),
+            preview=raw(row.preview),
             source=source,
-            display_name=_text(row.nickname),
-            model=_text(row.model),
-            provider=_text(row.provider),
-            cwd=_text(row.cwd),
-            git_branch=_text(row.branch),
+            display_name=raw(row.nickname),
+            model=raw(row.model),
+            provider=raw(row.provider),
+            cwd=raw(row.cwd),
+            git_branch=raw(row.branch),
             started_at=row.created,
             last_active_at=row.updated,
             archived=archived,
@@ -331,13 +331,19 @@ class CodexStore(LogStore):
         )
 
     def _row(self, peeked: SessionRow, summaries: Sequence[LogSummary], now: float) -> SessionRow:
+        return self._row_until(peeked, summaries, now, {})
+
+    def _row_until(
+        self, peeked: SessionRow, summaries: Sequence[LogSummary], now: float, ends: Mapping[str, int]
+    ) -> SessionRow:
+        """The row where some files end after so many bytes."""
         row = super()._row(peeked, summaries, now)
         if not summaries:
             return row
         if row.lineage_kind == "fork" and row.parent_id is not None:
             row = replace(row, preview=self._source_prompt(row.parent_id) or row.preview)
         if row.lineage_kind == "fork" or row.parts > 1:
-            row = self._over_files(row)
+            row = self._over_files(row, ends)
         return row
 
     def _source_prompt(self, thread: SessionId) -> RawText | None:
@@ -354,21 +360,21 @@ class CodexStore(LogStore):
                 break
         return found
 
-    def _over_files(self, row: SessionRow) -> SessionRow:
+    def _over_files(self, row: SessionRow, ends: Mapping[str, int]) -> SessionRow:
         """What only all files of a thread tell: whether its history is whole, and which messages are live."""
-        files = self._files()
+        files = self._files(ends)
         spans = files.spans(row.id)
         if files.problems:
             row = replace(row, resumable=False, problems=row.problems + len(files.problems))
         if row.parts == 1:
             return row
         try:
-            whole = self._across(spans[0].path, spans)
+            whole = self._across(spans[0].path, spans, ends)
         except OSError:
             return row  # a file cannot be read any more: its own summary counts that as a problem
         return replace(row, message_count=whole.message_count, tool_call_count=whole.tool_call_count)
 
-    def _across(self, path: str, spans: Iterable[Span]) -> SessionRow:
+    def _across(self, path: str, spans: Iterable[Span], ends: Mapping[str, int]) -> SessionRow:
         """The own, living ones of these stretches of a thread folded as if they were one file, that of this path."""
         logs = {log.path: log for log in self.index().logs}
         fold = CodexFold(self.ref, logs[path], precise=True)
@@ -376,7 +382,7 @@ class CodexStore(LogStore):
         for span in spans:
             if span.inherited or span.rewound:
                 continue
-            for number, record in enumerate(span_records(span)):
+            for number, record in enumerate(span_records(span, end=ends.get(span.path))):
                 if number % PULSE_EVERY == 0:
                     pulse()
                 fold.feed_safely(record)
@@ -471,7 +477,7 @@ class CodexStore(LogStore):
         for number, (log, summary) in enumerate(zip(index.logs_of[row.id], summaries, strict=True)):
             own = with_requests(summary)
             try:
-                living = self._across(log.path, (span for span in spans if span.path == log.path))
+                living = self._across(log.path, (span for span in spans if span.path == log.path), {})
                 own = replace(own, message_count=living.message_count, tool_call_count=living.tool_call_count)
             except OSError:
                 pass  # the file cannot be read any more: its own summary counts that as a problem
@@ -546,7 +552,7 @@ class CodexStore(LogStore):
         if peeked.origin != "agent-mirror" and len(summaries) == 1:
             # Without a mirror the list knows only what is left.
             peeked = replace(peeked, title=None, preview=None)
-        return self._row(peeked, summaries, self.clock())
+        return self._row_until(peeked, summaries, self.clock(), ends)
 
     def _cut_summary(self, log: LogFile, end: int) -> LogSummary:
         fold = CodexFold(self.ref, log, precise=True)
@@ -580,10 +586,6 @@ def _is_behind(row: MirrorRow, peeked: SessionRow) -> bool:
     if peeked.last_active_at is None or row.updated is None:
         return False
     return peeked.last_active_at - row.updated > BEHIND_SECONDS
-
-
-def _text(value: str | None) -> RawText | None:
-    return RawText(value) if value else None
 
 
 def _prompt_of(row: SessionRow | None) -> RawText | None:

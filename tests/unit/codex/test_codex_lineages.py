@@ -7,7 +7,7 @@ import random
 import time
 from pathlib import Path
 
-from hermes_tui.model import SessionId
+from hermes_tui.model import PowerCut, SessionId
 from hermes_tui.stores.codex.demo import write_demo
 from hermes_tui.stores.codex.demo_writer import Clock, Rollout, uuid7
 from hermes_tui.stores.codex.store import CodexStore
@@ -85,6 +85,26 @@ def test_a_thread_reverted_twice_shows_what_each_revert_took_away(tmp_path: Path
     assert kinds == [("root", None), ("revert", first.thread_id), ("revert", first.thread_id)]
     assert [(node.row.request_count, node.row.message_count) for node in nodes] == [(3, 4), (2, 2), (1, 2)]
     assert usage_of(spend for node in nodes for spend in node.row.spend) == row.usage
+
+
+def test_the_row_after_a_cut_of_the_last_segment_is_that_of_the_cut_file(tmp_path: Path) -> None:
+    first = talk(tmp_path, random.Random(1))
+    first.turn("ask one")
+    first.answer("say one")
+    cut = first.cut()
+    first.turn("ask two")
+    first.answer("say two")
+    first.save()
+    second = after(first, cut, revert=True)
+    second.turn("ask three")
+    second.answer("say three")
+    path = second.save()
+    lines = path.read_bytes().splitlines(keepends=True)
+    store = open_home(tmp_path)
+    rows = [store.recovery(SessionId(first.thread_id), PowerCut(number)).row for number in range(1, len(lines))]
+    for number, row in enumerate(rows, 1):
+        path.write_bytes(b"".join(lines[:number]))
+        assert row.message_count == open_home(tmp_path).rows([SessionId(first.thread_id)])[0].message_count
 
 
 def test_a_segment_without_its_first_line_still_follows_the_cut(tmp_path: Path) -> None:
