@@ -22,7 +22,7 @@ def add_command(subparsers: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
-    since = context.time(args.since)
+    since = context.since(args.since)
     found = None if args.id is None else context.library.find(args.id)
     report = cache_report(context.library, found, since, here=context.here)
     context.note_stores((), report.failures)

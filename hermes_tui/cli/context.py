@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TextIO
 from hermes_tui.library.failures import ExitCode, Failure, Refused
 from hermes_tui.library.json_output import dumps
 from hermes_tui.library.sources import Library, SourceOptions, StoreFailure, nothing_there, open_library
-from hermes_tui.library.times import local_zone, parse_time
+from hermes_tui.library.times import first_instant, last_instant, local_zone, parse_time
 from hermes_tui.model import StoreStatus
 from hermes_tui.text import clean, clean_line
 
@@ -84,6 +84,16 @@ class Context:
     def time(self, text: str | None) -> float | None:
         """A TIME argument, ``None`` where it was not given."""
         return None if text is None else parse_time(text, self.now, self.zone)
+
+    def since(self, text: str | None) -> float | None:
+        """A TIME from which on, with everything that is printed as this time."""
+        moment = self.time(text)
+        return None if moment is None else first_instant(moment)
+
+    def until(self, text: str | None) -> float | None:
+        """A TIME up to which, with everything that is printed as this time."""
+        moment = self.time(text)
+        return None if moment is None else last_instant(moment)
 
     @property
     def interactive(self) -> bool:

@@ -26,7 +26,7 @@ def add_command(subparsers: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
-    since, until = context.time(args.since), context.time(args.until)
+    since, until = context.since(args.since), context.until(args.until)
     report = cost_report(context.library, args.by, since, until, context.zone, context.zone_name, here=context.here)
     context.note_stores((), report.failures)
     if context.json:

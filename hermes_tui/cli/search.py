@@ -77,8 +77,8 @@ def _filters(args: argparse.Namespace, context: Context) -> SearchFilters:
         model=args.model,
         cwd=args.cwd or context.here,
         channel=args.channel,
-        since=context.time(args.since),
-        until=context.time(args.until),
+        since=context.since(args.since),
+        until=context.until(args.until),
         all_states=args.all_states,
     )
 

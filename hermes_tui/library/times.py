@@ -89,6 +89,17 @@ def parse_time(text: str, now: float, zone: tzinfo) -> float:
     return (moment if moment.tzinfo is not None else moment.replace(tzinfo=zone)).timestamp()
 
 
+def first_instant(moment: float) -> float:
+    """The earliest time that is printed as this one: times are printed in whole milliseconds (contract.md)."""
+    # datetime rounds to microseconds before it is cut to milliseconds.
+    return moment - 0.000_000_5
+
+
+def last_instant(moment: float) -> float:
+    """The latest time that is printed as this one."""
+    return moment + 0.000_999_4
+
+
 def age_seconds(text: str) -> float | None:
     """``7d``, ``5h``, ``30m``, ``2w`` in seconds; ``None`` where it is no age."""
     match = _AGE.fullmatch(text.strip())

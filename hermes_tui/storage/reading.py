@@ -10,6 +10,7 @@ rollback   no hot journal                ``plain``: mode=ro
 rollback   hot journal                   ``copy``: a private copy rolls the cut-off write back
 WAL        no -wal, or an empty one      ``immutable``: mode=ro&immutable=1
 WAL        -wal with bytes, no -shm      ``private-index``: no locks, the wal-index in memory
+           (or an empty one)
 WAL        -wal and -shm                 ``plain``: somebody is or was connected
 =========  ============================  =====================================================================
 
@@ -365,7 +366,7 @@ class ReadConnection:
                 if not wal_bytes:
                     keep = True
                     return _Opened(frozen, "immutable", stamp, undo)
-                if shm is None:
+                if shm is None or not shm[2]:
                     if _PRIVATE_VFS in apsw.vfs_names():
                         return self._private_index(stamp, undo)
                     return self._copy(frozen, stamp, undo)

@@ -11,13 +11,14 @@ from hermes_tui.model import Finding, StoreRef
 from hermes_tui.storage.errors import DeadlineExceeded, Interrupted, SchemaDrift, StorageError, StoreDamaged
 from hermes_tui.storage.reading import ReadConnection
 from hermes_tui.stores.hermes.asking import Asking
-from hermes_tui.stores.hermes.cells import EARLIEST, LATEST, json_or_none
+from hermes_tui.stores.hermes.cells import EARLIEST, LATEST, MOST, json_or_none
 from hermes_tui.stores.hermes.discovery import Home, setting
 from hermes_tui.stores.hermes.findings import LARGE_WAL, quick_look, quick_status
 from hermes_tui.stores.hermes.indexes import survey
 from hermes_tui.stores.hermes.legacy_logs import LegacyLog, message_print, unsaved_prints
 from hermes_tui.stores.hermes.links import all_links, batches
 from hermes_tui.stores.hermes.schema import Schema
+from hermes_tui.stores.hermes.spend import TOKENS
 from hermes_tui.stores.hermes.tokenizer import register_tokenizers
 
 OLD_S: Final = 90 * 86_400.0
@@ -36,17 +37,18 @@ def full_findings(
 ) -> tuple[Finding, ...]:
     """Everything there is to say; a check that breaks off is a finding itself."""
     status = quick_status(ref, home, lambda: asking.ask(quick_look), logs_only)
-    found = list(status.findings)
-    found += _wal(home)
+    found: list[Finding] = list(_wal(home))
     if not home.store.exists() or status.state == "unreadable":
-        return tuple(found)
+        return (*status.findings, *found)
     for check in CHECKS:
         found += asking.ask(_checked, check, now)
     found += asking.ask(_unsaved, logs)
     found += _prune_setting(home)
     # The long check counts what the quick one only noticed.
-    last = {finding.code: finding for finding in found}
-    return tuple(last.values())
+    counted = {finding.code for finding in found}
+    found = [*(finding for finding in status.findings if finding.code not in counted), *found]
+    # Several checks may meet the same damaged page.
+    return tuple({(finding.code, finding.detail): finding for finding in found}.values())
 
 
 def _checked(connection: ReadConnection, schema: Schema, check: Check, now: float) -> list[Finding]:
@@ -76,6 +78,32 @@ def _odd_ids(connection: ReadConnection, schema: Schema, now: float) -> Iterator
     if row and row[0]:
         detail = f"{row[0]} sessions have no id, or one that is no text; nothing can be asked about them."
         yield Finding("bad-id", "warn", detail, row[0], paths=(connection.path,))
+
+    row = connection.one("SELECT count(*) - count(DISTINCT id) FROM sessions WHERE typeof(id) = 'text'")
+    if row and row[0]:
+        detail = f"{row[0]} sessions have the id of another one; each id is shown once."
+        yield Finding("duplicate-id", "warn", detail, row[0], paths=(connection.path,))
+    bad = [row[0] for row in connection.rows("SELECT CAST(id AS BLOB) FROM sessions WHERE typeof(id) = 'text'")]
+    bad = [identity for identity in bad if not _is_text(identity)]
+    if bad:
+        detail = (
+            f"{len(bad)} sessions have an id that is not UTF-8; they are listed, and nothing can be asked about them."
+        )
+        yield Finding("bad-id", "warn", detail, len(bad), paths=(connection.path,))
+
+
+def _counters(connection: ReadConnection, schema: Schema, now: float) -> Iterator[Finding]:
+    """Numbers no agent counts: they are read as 0."""
+    del now
+    for table, names in (("sessions", ("message_count", *TOKENS)), ("session_model_usage", TOKENS)):
+        columns = [schema.column(table, name) for name in names if schema.has(table, name)]
+        tests = [f"{one} < 0 OR {one} >= {MOST} OR typeof({one}) IN ('text', 'blob')" for one in columns]
+        if not tests:
+            continue
+        row = connection.one(f"SELECT count(*) FROM {table} WHERE {' OR '.join(tests)}")
+        if row and row[0]:
+            detail = f"{row[0]} rows of {table} hold a count that is none (negative, text, far too large), read as 0."
+            yield Finding("absurd-count", "warn", detail, row[0], paths=(connection.path,))
 
 
 def _places(connection: ReadConnection, schema: Schema, now: float) -> Iterator[Finding]:
@@ -370,6 +398,7 @@ def _unsaved(connection: ReadConnection, schema: Schema, logs: Mapping[str, Lega
 
 CHECKS: Final[tuple[Check, ...]] = (
     _odd_ids,
+    _counters,
     _places,
     _message_cells,
     _bad_text,

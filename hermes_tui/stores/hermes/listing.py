@@ -197,7 +197,7 @@ def _usage_totals(connection: ReadConnection, schema: Schema, ids: Sequence[str]
     found: dict[str, Tokens] = {}
     for identity, main, tokens in connection.rows(sql, bindings):
         before = found.get(str(identity), NO_TOKENS)
-        more = Tokens(count(tokens), 0) if main else Tokens(0, count(tokens))
+        more = Tokens(tokens, 0) if main else Tokens(0, tokens)
         found[str(identity)] = Tokens(before.main + more.main, before.other + more.other)
     return found
 

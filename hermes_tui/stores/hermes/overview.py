@@ -154,6 +154,9 @@ def _read_overview(connection: ReadConnection, schema: Schema) -> Overview | Non
         for active, identity in by_activity(connection, schema)
         if identity not in links.by_id or identity in talks
     ]
+    if "PRIMARY KEY" not in schema.objects["sessions"].upper():
+        # A salvaged table may have lost its key, and so hold a session twice: one row of the list.
+        ordered = list({entry.id: entry for entry in reversed(ordered)}.values())[::-1]
     sources = ", ".join(f"'{source}'" for source in sorted(AUTOMATED_SOURCES))
     automated = connection.rows(f"SELECT id FROM sessions WHERE source IN ({sources}) AND typeof(id) = 'text'")
     alone = frozenset(row[0] for row in automated if row[0] not in links.by_id)

@@ -31,6 +31,7 @@ FIRST_ROWS: Final = (2, 40)
 """Rows looked at for the first prompt: of all sessions, then of those that did not begin with one."""
 PREVIEW_BYTES: Final = 1024
 """Enough for 60 characters behind some white space."""
+NOT_UTF8: Final = "\ufffd"
 _DETAILS: Final = (
     "id",
     "title",
@@ -210,7 +211,9 @@ def read_rows(
         return {link.id: maker.conversation(link) if conversation else maker.session(link) for link in present}
 
     found, lost = salvaged(read, ids)
-    return found | {identity: _bare_row(ref, SessionId(identity)) for identity in lost}
+    # An id that is not UTF-8 comes with U+FFFD in it, by which it cannot be asked for.
+    unnamed = [identity for identity in ids if NOT_UTF8 in identity and identity not in found]
+    return found | {identity: _bare_row(ref, SessionId(identity)) for identity in (*lost, *unnamed)}
 
 
 def _bare_row(ref: StoreRef, identity: SessionId) -> SessionRow:

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta, tzinfo
 from typing import Any, Final
 
-from hermes_tui.model import CostGrouping, Spend, UsageReport, UsageSum
+from hermes_tui.model import CostGrouping, Spend, Usage, UsageReport, UsageSum
 from hermes_tui.storage.reading import ReadConnection
-from hermes_tui.stores.hermes.cells import EARLIEST, LATEST, count, counter, text_or_none, time_or_none
+from hermes_tui.stores.hermes.cells import EARLIEST, LATEST, counter, text_or_none, time_or_none
 from hermes_tui.stores.hermes.schema import Schema
-from hermes_tui.stores.hermes.spend import MAIN_TASK, TOKENS, cost_of, usage_of
+from hermes_tui.stores.hermes.spend import MAIN_TASK, TOKENS, cost_of
 from hermes_tui.stores.kept_answers import DatedReport
 from hermes_tui.text import RawText
 
@@ -79,8 +79,8 @@ def _sum(row: Sequence[Any], grouping: CostGrouping) -> UsageSum:
     spend = Spend(
         text_or_none(model),
         text_or_none(provider),
-        usage_of(rest[:5]),
-        count(calls),
+        Usage(*map(int, rest[:5])),
+        int(calls),
         text_or_none(task) or MAIN_TASK,
         cost_usd=usd,
         cost_status=known,

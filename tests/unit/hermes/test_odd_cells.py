@@ -1,0 +1,95 @@
+"""Ids, counts and times that no agent writes: nothing goes missing, and each is told."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from datetime import UTC
+from pathlib import Path
+
+import apsw
+
+from hermes_tui.model import NO_USAGE, CostGrouping, ListQuery
+from tests.conftest import Cli
+
+from .samples import copied, names, stores
+from .test_hermes_damage import changed, codes, damage_first_leaf
+
+NAMES = names()
+
+
+def test_an_id_that_is_not_utf8_is_listed_and_told(tmp_path: Path) -> None:
+    """It was counted in the total and shown nowhere."""
+    store = changed(
+        tmp_path, "INSERT INTO sessions(id, source, started_at) VALUES (CAST(x'6964ff' AS TEXT), 'cli', 1772400000)"
+    )
+    for query in (ListQuery(), ListQuery(sessions=True)):
+        found = store.listing(query)
+        rows = store.rows([entry.id for entry in found.entries], conversation=not query.sessions)
+        assert len(rows) == found.total
+        assert [row.problems for row in rows if row.id == "id\ufffd"] == [1]
+    assert codes(store)["bad-id"] == 1
+
+
+def test_a_table_without_its_key_holds_a_session_twice(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    with closing(apsw.Connection(str(path))) as connection:
+        connection.execute(
+            "CREATE TABLE sessions(id TEXT, source TEXT, started_at REAL, parent_session_id TEXT, end_reason TEXT);"
+            "CREATE TABLE messages(id INTEGER, session_id TEXT, role TEXT, content TEXT, timestamp REAL);"
+            "INSERT INTO sessions(id, source, started_at) VALUES"
+            " ('one', 'cli', 1772400000), ('one', 'cli', 1772400001), ('two', 'cli', 1772400002)"
+        )
+    for order in ("activity", "started"):
+        listed = cli("list", "--order", order, "--json", store=path).json
+        assert ([row["id"] for row in listed["sessions"]], listed["total"]) == (["two", "one"], 2)
+    (store,) = cli("doctor", "--json", store=path).json["stores"]
+    assert [finding["count"] for finding in store["findings"] if finding["code"] == "duplicate-id"] == [1]
+
+
+def test_large_counts_are_added_up_like_any(tmp_path: Path) -> None:
+    """A sum of allowed counts was taken for an absurd one, and left out of the costs."""
+    store = changed(
+        tmp_path,
+        f"UPDATE session_model_usage SET input_tokens = {10**15 - 1} WHERE rowid IN (1, 2, 3)",
+    )
+    ids = [entry.id for entry in store.listing(ListQuery(sessions=True)).entries]
+    listed = sum((row.usage for row in store.rows(ids, conversation=False) if row.usage is not None), NO_USAGE)
+    assert listed.input > 10**15
+    groupings: tuple[CostGrouping, ...] = ("model", "day", "session", "store")
+    totals = [sum((one.spend.usage for one in store.usage(name, None, None, UTC).sums), NO_USAGE) for name in groupings]
+    assert totals == [listed] * len(groupings)
+
+
+def test_counts_that_are_none_are_told(tmp_path: Path) -> None:
+    store = changed(
+        tmp_path,
+        "UPDATE sessions SET input_tokens = -5 WHERE rowid = 1",
+        "UPDATE sessions SET message_count = 'many' WHERE rowid = 2",
+        "UPDATE session_model_usage SET output_tokens = x'05' WHERE rowid = 3",
+    )
+    counts = [finding.count for finding in store.findings() if finding.code == "absurd-count"]
+    assert counts == [2, 1]
+
+
+def test_damage_in_several_tables_is_told_of_each(tmp_path: Path) -> None:
+    home = copied(tmp_path)
+    for table in ("idx_sessions_started", "idx_session_model_usage_model"):
+        damage_first_leaf(home / "state.db", table)
+    told = [one.detail for one in stores(home)["hermes/default"].findings() if one.code == "damaged-pages"]
+    assert {detail.split(":")[0] for detail in told} == {"Table sessions", "Table session_model_usage"}
+
+
+def test_a_printed_time_is_part_of_its_own_range(cli: Cli, tmp_path: Path) -> None:
+    """A row with a finer time than the milliseconds printed was not found up to its own time."""
+    home = copied(tmp_path)
+    with closing(apsw.Connection(str(home / "state.db"))) as connection:
+        connection.execute(
+            "UPDATE messages SET timestamp = 1780000000.1239996 WHERE session_id = ?;"
+            "UPDATE messages SET timestamp = 1780000001.1234567 WHERE session_id = ?",
+            (NAMES["plain"], NAMES["zh"]),
+        )
+    for name in ("plain", "zh"):
+        row = cli("show", NAMES[name], "--json", store=home / "state.db").json["session"]
+        at = row["last_active_at"]
+        found = cli("list", "--since", at, "--until", at, "--json", store=home / "state.db").json["sessions"]
+        assert [one["id"] for one in found] == [NAMES[name]]
