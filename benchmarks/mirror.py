@@ -24,6 +24,7 @@ from datetime import UTC
 from pathlib import Path
 from typing import TypeVar
 
+import apsw
 import orjson
 
 from hermes_tui.mirror.backfill import Backfill, Progress
@@ -149,8 +150,9 @@ def measure_size(homes: Sequence[Path], folder: Path, figures: Figures) -> None:
             database = MirrorDatabase(folder / f"{store.ref.agent}-{kind}.db")
             store.logs = lambda logs=tuple(logs): logs  # type: ignore[method-assign, misc]
             _fill(database, [store], tools=True)
+            # Outside a transaction: within one it would wait for itself.
             with database.writer() as writer:
-                writer.write(lambda connection: connection.execute("PRAGMA wal_checkpoint(TRUNCATE)") and None)
+                writer.raw.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
             tables = database.rows(
                 "SELECT COALESCE(SUM(pgsize), 0) FROM dbstat"
                 " WHERE name LIKE 'talk%' OR name LIKE 'tools%' OR name LIKE 'texts%'"

@@ -137,7 +137,7 @@ class Backfill:
         self._forget(writer)
         jobs = self._jobs(self.stores)
         with _Readers(self.workers) as readers:
-            done = self._talk(writer, lease, jobs, readers.for_bytes(sum(job.log.size for job in jobs)))
+            done = self._talk(writer, lease, jobs, readers.for_bytes(sum(map(_unread, jobs))))
             if done.phase == "stopped" or not self.tools:
                 return self._tell(done if done.phase == "stopped" else replace(done, phase="done"))
             behind = self._tool_jobs()
@@ -312,6 +312,12 @@ def _logs(store: LogStore) -> Sequence[LogFile]:
         return store.logs()
     except OSError:
         return ()
+
+
+def _unread(job: _Job) -> int:
+    """Bytes of a log that are new, if it only grew; of a packed one about so many."""
+    known = job.known
+    return job.log.size if known is None or known.offset > job.log.size else job.log.size - known.offset
 
 
 def _batches(jobs: Iterable[_Job], most: int) -> Iterator[list[_Job]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -66,6 +66,16 @@ class MirrorSource:
         except apsw.Error:
             return 0
         return len(known.keys() - {log.path for log in logs})
+
+    def half_read(self) -> Collection[str]:
+        """Logs whose second phase is to come: there every line is parsed (projector.project_tools)."""
+        if not self._store.passes_over:
+            return ()
+        try:
+            asked = "SELECT path FROM logs WHERE store = ? AND tools_offset BETWEEN 0 AND offset - 1"
+            return frozenset(path for (path,) in self._database.rows(asked, (self._store.ref.path,)))
+        except apsw.Error:
+            return ()
 
     @property
     def fallbacks(self) -> Mapping[str, int]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
@@ -263,6 +263,10 @@ class SummarySource(Protocol):
         """How many of these logs are not kept as they are now; ``None``: nothing is kept beyond this process."""
         ...
 
+    def half_read(self) -> Collection[str]:
+        """The paths of logs of which what is kept was told by the first bytes of some lines: damage may be missing."""
+        ...
+
     @property
     def fallbacks(self) -> Mapping[str, int]:
         """Why logs were read although something is kept: reason and how often."""
@@ -287,6 +291,10 @@ class NothingKept:
         """Nothing to lag behind."""
         del logs
         return None
+
+    def half_read(self) -> Collection[str]:
+        """None: every line is parsed."""
+        return ()
 
     @property
     def fallbacks(self) -> Mapping[str, int]:

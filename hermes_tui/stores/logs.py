@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import tzinfo
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
 from hermes_tui.model import (
     Compaction,
@@ -211,13 +211,13 @@ class LogStore(KeptLogs):
     def skim(self, fold: LogFold, texts: LogTexts | None = None, say: Say | None = None) -> LineTaker | None:
         """What takes in lines for a fold of this store quicker than one by one; ``None``: each must be fed.
 
-        Args:
-            fold: the fold they are for.
-            texts: what cuts the texts out of the lines that are fed.
-            say: told the texts of prompts and replies in the lines that are not fed.
+        ``texts`` cuts the texts out of lines that are fed; ``say`` is told those of prompts and replies that are not.
         """
         del fold, texts, say
         return None
+
+    passes_over: ClassVar[bool] = False
+    """Whether :meth:`skim` takes in lines that it does not parse."""
 
     def passed_over(self, raw: bytes) -> bool:
         """Whether a line may have been taken in by its first bytes alone, so that its damage was not seen."""
@@ -562,8 +562,10 @@ class LogStore(KeptLogs):
             return status.findings
         index = self.index()
         tally = ProblemTally(self.problem_code)
+        half_read, pulse = self.source.half_read(), self.pulse()
         for log, summary in self.summaries(index.logs):
-            tally.add(log.path, summary.problems)
+            whole = fold_log(log, self.fold, pulse=pulse).summary if log.path in half_read else summary
+            tally.add(log.path, whole.problems)
         told = [finding for finding in status.findings if finding.code != "unreadable-logs"]
         told.extend(tally.findings())
         told.extend(lineage_findings(index))

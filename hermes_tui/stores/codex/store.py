@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from hermes_tui.model import (
     Finding,
@@ -106,6 +106,8 @@ class CodexStore(LogStore):
         if not isinstance(fold, CodexFold) or fold.document:
             return None
         return CodexSkim(fold, texts if isinstance(texts, CodexTexts) else None, say)
+
+    passes_over: ClassVar[bool] = True
 
     def passed_over(self, raw: bytes) -> bool:
         """See :meth:`LogStore.passed_over`."""

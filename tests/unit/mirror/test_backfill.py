@@ -9,6 +9,7 @@ from pathlib import Path
 import apsw
 import pytest
 
+from hermes_tui.mirror import backfill
 from hermes_tui.mirror.backfill import Backfill, Progress
 from hermes_tui.mirror.database import MirrorDatabase
 from hermes_tui.mirror.lease import Lease
@@ -74,6 +75,20 @@ class TestProjection:
         assert counts(database) == (1, 4)
         assert found(database, "two") == [("a", 3)]
         assert found(database, "second", "tools") == [("a", 4)]
+
+    def test_a_line_more_of_a_large_log_is_read_here(
+        self, database: MirrorDatabase, store: LineStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Starting processes takes longer than reading what is new."""
+        logs = tmp_path / "logs"
+        append(logs, "a", *({"text": f"line {number}", "at": float(number)} for number in range(100)))
+        fill(database, store)
+        monkeypatch.setattr(backfill, "SMALL_BYTES", 1_000)
+        monkeypatch.delattr(backfill, "ProcessPoolExecutor")
+        append(logs, "a", {"text": "more", "at": 200.0})
+        assert (tmp_path / "logs" / "a.jsonl").stat().st_size > 1_000
+        fill(database, store)
+        assert found(database, "more") == [("a", 101)]
 
     def test_a_torn_tail_waits_for_its_rest(self, database: MirrorDatabase, store: LineStore, tmp_path: Path) -> None:
         logs = tmp_path / "logs"

@@ -20,8 +20,10 @@ from hermes_tui.mirror.backfill import Backfill
 from hermes_tui.mirror.codec import load_summary
 from hermes_tui.mirror.database import MirrorDatabase
 from hermes_tui.mirror.projector import Projection, project
+from hermes_tui.mirror.source import MirrorSource
 from hermes_tui.storage.log_lines import read_lines
-from hermes_tui.stores.log_source import LogFile, LogSummary, fold_log
+from hermes_tui.stores.log_findings import UNREADABLE_LINES
+from hermes_tui.stores.log_source import LogFile, LogSummary, ScanSource, fold_log
 from hermes_tui.stores.logs import LogStore
 from hermes_tui.stores.registry import open_places, places_at
 
@@ -215,6 +217,9 @@ class TestDamageBehindTheFirstBytes:
         store = store_of(home)
         Backfill(database, [store], workers=0, tools=False).run()
         assert self.kept(database, store).row.problems == 0
+        # Until then doctor reads such a log itself.
+        store.source = MirrorSource(database, store, ScanSource(store.fold))
+        assert UNREADABLE_LINES in [finding.code for finding in store.findings()]
         Backfill(database, [store], workers=0).run()
         [log] = store.logs()
         assert self.kept(database, store) == fed(store, log)
