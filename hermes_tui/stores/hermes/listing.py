@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -68,8 +68,11 @@ def read_listing(connection: ReadConnection, schema: Schema, query: ListQuery, l
     """The ids of matching rows in order."""
     links = all_links(connection, schema)
     facts = _read_facts(connection, schema, query, tuple(links.by_id))
-    found = [Candidate([link]) for link in links.by_id.values()]
-    if not query.sessions:
+    found = [Candidate([link]) for link in _in_channel(links, query.channel)]
+    if query.sessions:
+        # A key is followed through compaction: its sessions are those of its conversations.
+        query = replace(query, channel=None)
+    else:
         found = [Candidate(links.down(link)) for link in links.listed()]
     matching = [one for one in found if matches(one, query, facts)]
     reasons: Counter[str] = Counter()
@@ -88,6 +91,15 @@ def read_listing(connection: ReadConnection, schema: Schema, query: ListQuery, l
         ListEntry(SessionId(identity), value, parts.get(identity, ())) for value, identity in ordered[:limit]
     )
     return Listing(entries, len(ordered), dict(reasons))
+
+
+def _in_channel(links: Links, key: str | None) -> Iterable[Link]:
+    """The sessions of the conversations that have this key; of all where none is asked for."""
+    if key is None:
+        return links.by_id.values()
+    keyed = [link for link in links.by_id.values() if link.session_key == key]
+    found = {part.id for link in keyed for part in links.conversation(link)}
+    return [link for link in links.by_id.values() if link.id in found]
 
 
 def why_left_out(one: Candidate, query: ListQuery, links: Links) -> str | None:

@@ -93,3 +93,12 @@ def test_a_printed_time_is_part_of_its_own_range(cli: Cli, tmp_path: Path) -> No
         at = row["last_active_at"]
         found = cli("list", "--since", at, "--until", at, "--json", store=home / "state.db").json["sessions"]
         assert [one["id"] for one in found] == [NAMES[name]]
+
+
+def test_a_channel_is_followed_through_compaction_in_both_lists(cli: Cli, tmp_path: Path) -> None:
+    changed(tmp_path, f"UPDATE sessions SET session_key = 'k9' WHERE id = '{NAMES['chain2']}'")
+    chain = [NAMES[f"chain{number}"] for number in (4, 3, 2, 1)]
+    store = tmp_path / "home" / "state.db"
+    for options, ids in (([], chain[:1]), (["--sessions"], chain), (["--sessions", "--order", "started"], chain)):
+        found = cli("list", "--channel", "k9", *options, "--json", store=store).json
+        assert [row["id"] for row in found["sessions"]] == ids
