@@ -206,7 +206,7 @@ class _Scan:
         if (alone and not self._wanted(row)) or not self._may_hold(index.logs_of.get(session_id, ())):
             return []
         try:
-            return list(self._read(session_id))
+            return list(self._read(index.rows[session_id]))
         except Interrupted:
             raise
         except (OSError, StorageError) as error:
@@ -250,9 +250,9 @@ class _Scan:
             self._known[log.path] = self._lines.candidates(log)
         return self._known[log.path]
 
-    def _read(self, session_id: SessionId) -> Iterator[_Found]:
-        transcript = self._store.transcript([session_id])
-        number = float(zlib.crc32(session_id.encode("utf-8", "surrogatepass")))
+    def _read(self, row: SessionRow) -> Iterator[_Found]:
+        transcript = self._store.transcript([row.id])
+        number = float(zlib.crc32(row.id.encode("utf-8", "surrogatepass")))
         latest = 0.0
         place = 0
         for batch in transcript.heads():
@@ -261,13 +261,19 @@ class _Scan:
             for head in batch:
                 # Clocks go back; within a session the order is that of the log.
                 latest = max(latest, head.at) if head.at is not None else latest
-                times[id(head)] = (latest, place)
+                times[id(head)] = (self._within(row, latest), place)
                 place += 1
             # States and times are tested later: a copy counts even where it is not shown.
             wanted = [head for head in batch if self._of_kind(head) and self._may_answer(head)]
             for message, match in self._matches(transcript, wanted):
                 at, position = times[id(message.head)]
                 yield _Found(message, match, (at, number, float(position)))
+
+    def _within(self, row: SessionRow, at: float) -> float:
+        """A time no earlier in the order than the session was opened by: what was given before is not gone back to."""
+        if self._newest:
+            return at if row.last_active_at is None else min(at, row.last_active_at)
+        return at if row.started_at is None else max(at, row.started_at)
 
     def _shown(self, head: MessageHead) -> bool:
         asked = self._filters

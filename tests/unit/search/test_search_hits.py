@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Answer, Cli, Contract
+from tests.unit.codex.rollouts import THREAD, meta, turn, write
 from tests.unit.search.layouts import DAMAGES, LAYOUTS, Row, Session, make_store
 
 Sample = Callable[[str], Path]
@@ -161,6 +162,27 @@ def test_filters(cli: Cli, contract: Contract, tmp_path: Path) -> None:
     assert by("--channel", "agent:main:tg:dm:1") == ["6", "4", "3", "2", "1"]
     assert by("--since", "2026-05-28T20:26:43Z", "--until", "2026-05-28T20:26:44.5Z") == ["5", "4"]
     assert by("--sort", "oldest") == ["1", "2", "3", "4", "5", "6"]
+
+
+@pytest.mark.parametrize("order", ["newest", "oldest"])
+def test_pages_are_whole_where_clocks_go_back(cli: Cli, contract: Contract, tmp_path: Path, order: str) -> None:
+    """The last line of a log, or its first, does not tell the time the session was active from and to."""
+    for number in range(4):
+        thread = f"{THREAD[:-1]}{number}"
+        lines = [meta(thread), *turn(1, "a barrel", "of barrel", 100 + number, thread=thread)]
+        lines += turn(2, "barrel again", "barrel said", 5 * number, thread=thread)
+        write(tmp_path, lines, thread=thread)
+    whole = found(cli, contract, tmp_path, "barrel", "--sort", order, "--limit", "99")["hits"]
+    assert len(whole) == 16  # prompts and replies of four threads
+    given: list[object] = []
+    after: list[str] = []
+    for _ in whole:
+        page = found(cli, contract, tmp_path, "barrel", "--sort", order, "--limit", "3", *after)
+        given += page["hits"]
+        if page["next"] is None:
+            break
+        after = ["--after", page["next"]]
+    assert given == whole
 
 
 def test_pages_go_on_where_they_ended(cli: Cli, contract: Contract, tmp_path: Path) -> None:
