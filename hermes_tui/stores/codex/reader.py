@@ -8,6 +8,7 @@ from typing import Any, Final
 import orjson
 
 from hermes_tui.model import MessageKind
+from hermes_tui.storage.giant_values import load_in_steps
 from hermes_tui.storage.jsonl import Record, read_piece
 from hermes_tui.stores.codex.entries import Assembler, Entry
 from hermes_tui.stores.codex.ledger import Ledger, Ownership
@@ -53,7 +54,7 @@ def whole_value(path: str, record: Record) -> object:
     if record.value is not None or record.length <= len(record.raw) or record.length > MOST_WHOLE:
         return record.value
     try:
-        value: object = orjson.loads(read_piece(path, record.offset, record.length))
+        value = load_in_steps(read_piece(path, record.offset, record.length), b"replacement_history")
     except orjson.JSONDecodeError:
         return None
     return value

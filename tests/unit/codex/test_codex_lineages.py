@@ -250,9 +250,13 @@ def test_a_giant_line_is_named_and_read_in_pieces(tmp_path: Path) -> None:
     heads = [head for batch in transcript.heads() for head in batch]
     giant = next(head for head in heads if head.size > 20_000_000)
     assert (giant.kind, giant.tool_call_id) == ("tool-result", "call_big")
-    begin = time.process_time()
-    (message,) = transcript.load([giant])
-    assert time.process_time() - begin < 0.2
+    took = []
+    for _ in range(5):
+        begin = time.thread_time()
+        (message,) = transcript.load([giant])
+        took.append(time.thread_time() - begin)
+    # A screen is not held up longer than this by a line of 20 MB; parsing the line alone takes longer.
+    assert min(took) < 0.05
     assert message.cut
     assert message.text is not None
     assert len(message.text) < 100_000
