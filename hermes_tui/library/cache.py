@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from hermes_tui.library.prices import PriceTable
 from hermes_tui.library.sources import Found, Library, StoreFailure
@@ -30,8 +30,10 @@ from hermes_tui.model import (
     Usage,
 )
 from hermes_tui.stores.conversation import spend_of_request
-from hermes_tui.stores.protocol import Store
 from hermes_tui.text import RawText
+
+if TYPE_CHECKING:
+    from hermes_tui.stores.protocol import Store
 
 FIVE_MINUTES: Final = 300.0
 """Lifetime of a plain cache write (facts/claude-code.md section 5)."""

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from hermes_tui.library.cache import points_of
 from hermes_tui.library.sources import Library
 from hermes_tui.model import Lineage, SessionId, SessionRow
 from hermes_tui.storage.errors import Interrupted, StorageError
-from hermes_tui.stores.protocol import Store
+
+if TYPE_CHECKING:
+    from hermes_tui.stores.protocol import Store
 
 
 def marked(library: Library, rows: Sequence[SessionRow]) -> list[SessionRow]:

@@ -6,10 +6,12 @@ a run (design.md, rule 5).
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import Final
 
 from rich.segment import Segment
 from rich.style import Style
+from textual.css.styles import RenderStyles
+from textual.dom import DOMNode
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -24,6 +26,8 @@ INKS: Final = (
     "prompt", "reply", "reasoning", "tool", "summary", "context", "notice", "code", "key", "tab", "estimated",
     "keyword", "string", "comment", "number", "cursor", "blurred", "band", "quote", "curve",
 )  # fmt: skip
+COMPONENTS: Final = frozenset(f"ink--{name}" for name in INKS)
+"""The inks as classes of the stylesheet."""
 
 
 def line_width(line: Line) -> int:
@@ -64,8 +68,8 @@ def clip(line: Line, width: int, ellipsis: str = "…") -> Line:
 class Inked(Widget):
     """A widget that paints lines by ink names."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"ink--{name}" for name in INKS}
-
+    # Not COMPONENT_CLASSES: Textual would work out every ink of every such widget at each change of styles, 570 times
+    # before the first list is there, a fifth of its time. An ink is worked out when something is drawn with it.
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         self._inks: dict[str, Style] = {}
         super().__init__(id=id, classes=classes)
@@ -73,7 +77,18 @@ class Inked(Widget):
     def notify_style_update(self) -> None:
         """Forget styles when the theme changes."""
         self._inks.clear()
+        self._component_styles.clear()
         super().notify_style_update()
+
+    def get_component_styles(self, *names: str) -> RenderStyles:
+        """As Textual's; an ink nobody asked for yet is worked out now."""
+        for name in names:
+            if name in COMPONENTS and name not in self._component_styles:
+                drop = DOMNode(classes=name)
+                drop._attach(self)
+                self.app.stylesheet.apply(drop)
+                self._component_styles[name] = drop.styles
+        return super().get_component_styles(*names)
 
     def ink(self, names: str) -> Style:
         """The style of these inks, without the widget's own background."""
