@@ -35,6 +35,11 @@ class Locations:
         return self.cache / "answers"
 
     @property
+    def prices(self) -> Path:
+        """Rates once looked up in the price package: rebuildable."""
+        return self.cache / "prices.json"
+
+    @property
     def annotations(self) -> Path:
         """The append-only log of pins, tags and notes: the truth."""
         return self.data / "annotations.jsonl"

@@ -80,9 +80,10 @@ NOTHING: Final = Priced(None, None, None)
 class PriceTable:
     """Prices usage; safe to share between threads."""
 
-    def __init__(self, own: Sequence[OwnPrice] = (), cache: Path | None = None) -> None:
+    def __init__(self, own: Sequence[OwnPrice] = (), kept: Path | None = None) -> None:
+        """``kept``: the file that rates once looked up are kept in; ``None``: they are looked up in every run."""
         self._own = tuple(own)
-        self._cache = cache
+        self._kept = kept
         self._lock = Lock()
         self._periods: dict[tuple[str, str], tuple[Period, ...]] | None = None
         self._name = ""
@@ -152,11 +153,11 @@ class PriceTable:
         key = (provider.casefold(), model.casefold())
         with self._lock:
             if self._periods is None:
-                self._name, self._periods = _kept(self._cache)
+                self._name, self._periods = _kept(self._kept)
             if key not in self._periods:
                 self._name = self._name or _table_name()
                 self._periods[key] = _looked_up(*key)
-                _keep(self._cache, self._name, self._periods)
+                _keep(self._kept, self._name, self._periods)
             return self._periods[key]
 
 
@@ -315,18 +316,14 @@ def _stamp() -> list[object]:
     return [FORMAT, stat.st_size, stat.st_mtime_ns]
 
 
-def _kept_path(cache: Path) -> Path:
-    return cache / "prices.json"
-
-
-def _kept(cache: Path | None) -> tuple[str, dict[tuple[str, str], tuple[Period, ...]]]:
+def _kept(kept: Path | None) -> tuple[str, dict[tuple[str, str], tuple[Period, ...]]]:
     """The table's name and the rates kept for this very table; nothing where there are none or they can't be read."""
     import json
 
-    if cache is None:
+    if kept is None:
         return "", {}
     try:
-        document = json.loads(_kept_path(cache).read_bytes())
+        document = json.loads(kept.read_bytes())
         if document["stamp"] != _stamp():
             return "", {}
         known = {(one["provider"], one["model"]): _periods(one["periods"]) for one in document["models"]}
@@ -347,13 +344,13 @@ def _periods(raw: list[dict[str, Any]]) -> tuple[Period, ...]:
     )
 
 
-def _keep(cache: Path | None, name: str, known: dict[tuple[str, str], tuple[Period, ...]]) -> None:
+def _keep(kept: Path | None, name: str, known: dict[tuple[str, str], tuple[Period, ...]]) -> None:
     # Imported late: needed only on the day a new model is seen.
     import json
     import tempfile
     from dataclasses import asdict
 
-    if cache is None:
+    if kept is None:
         return
     document = {
         "stamp": _stamp(),
@@ -364,11 +361,11 @@ def _keep(cache: Path | None, name: str, known: dict[tuple[str, str], tuple[Peri
         ],
     }
     try:
-        private_folder(cache)
-        handle, temporary = tempfile.mkstemp(dir=cache, prefix="prices.", suffix=".tmp")
+        private_folder(kept.parent)
+        handle, temporary = tempfile.mkstemp(dir=kept.parent, prefix="prices.", suffix=".tmp")
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             json.dump(document, file)
-        Path(temporary).replace(_kept_path(cache))
+        Path(temporary).replace(kept)
     except OSError:
         # A read-only cache folder costs half a second a run, no more.
         return

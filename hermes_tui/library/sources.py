@@ -215,7 +215,7 @@ def open_library(options: SourceOptions, environ: Mapping[str, str] | None = Non
         looked_at=tuple(looked),
         locations=locations,
         settings=settings,
-        prices=PriceTable(settings.prices, locations.cache),
+        prices=PriceTable(settings.prices, locations.prices),
         missing=tuple(missing),
         options=options,
     )

@@ -25,7 +25,7 @@ def spend(model: str | None = "claude-sonnet-4-5", provider: str | None = "anthr
 
 @pytest.fixture
 def table(tmp_path: Path) -> PriceTable:
-    return PriceTable((), tmp_path / "cache")
+    return PriceTable((), tmp_path / "cache" / "prices.json")
 
 
 def test_reads_and_both_kinds_of_writes_have_prices_of_their_own(table: PriceTable) -> None:
@@ -104,27 +104,27 @@ def test_lost_tokens_cost_the_difference_to_a_read(table: PriceTable) -> None:
 
 
 def test_rates_are_kept_and_the_package_is_not_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = PriceTable((), tmp_path).priced(spend())
+    first = PriceTable((), tmp_path / "prices.json").priced(spend())
     assert (tmp_path / "prices.json").stat().st_mode & 0o777 == 0o600
     monkeypatch.setattr(prices, "_looked_up", lambda *_: pytest.fail("asked again"))
-    assert PriceTable((), tmp_path).priced(spend()) == first
+    assert PriceTable((), tmp_path / "prices.json").priced(spend()) == first
 
 
 def test_kept_rates_of_another_table_or_broken_ones_are_made_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = PriceTable((), tmp_path).priced(spend())
+    first = PriceTable((), tmp_path / "prices.json").priced(spend())
     for content in (b"{", b"[]", b'{"stamp": 1}', b"\xff\x00"):
         (tmp_path / "prices.json").write_bytes(content)
-        assert PriceTable((), tmp_path).priced(spend()) == first
+        assert PriceTable((), tmp_path / "prices.json").priced(spend()) == first
     monkeypatch.setattr(prices, "_stamp", lambda: [0, 0, 0])
     monkeypatch.setattr(prices, "_looked_up", lambda *_: ())
-    assert PriceTable((), tmp_path).priced(spend()).usd is None
+    assert PriceTable((), tmp_path / "prices.json").priced(spend()).usd is None
 
 
 def test_a_cache_folder_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    assert PriceTable((), tmp_path / "file").priced(spend()).usd is not None
+    assert PriceTable((), tmp_path / "file" / "prices.json").priced(spend()).usd is not None
 
 
 money = st.one_of(st.none(), st.floats(0, 1_000))
