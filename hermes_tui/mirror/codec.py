@@ -26,6 +26,7 @@ from hermes_tui.model import (
 from hermes_tui.storage.any_json import dump_json, load_json
 from hermes_tui.stores.kept_requests import KeptRequests, Slot, slots_of, totals_of
 from hermes_tui.stores.log_source import LogSummary
+from hermes_tui.stores.request_rows import RequestRows
 
 _NESTED: Final = (Usage, Spend, Cost, StoreRef, CacheEvent, Compaction, Problem, Request, SessionRow)
 _NAMES: Final = {cls: tuple(f.name for f in fields(cls)) for cls in _NESTED}
@@ -78,10 +79,14 @@ def _columns(requests: Sequence[Request]) -> list[Any]:
     """How many, and a list for each field, of one item where all are alike: most say the same of most things."""
     if not requests:
         return [0]
-    usages = [request.usage for request in requests]
-    fields_of = [list(map(get, requests)) for get in _REQUEST_GETTERS]
-    fields_of[_EVENTS] = [[[event.cause, event.evidence] for event in events] for events in fields_of[_EVENTS]]
-    found = [*fields_of, *(list(map(get, usages)) for get in _USAGE_GETTERS)]
+    if isinstance(requests, RequestRows):
+        columns = requests.columns()
+        found = [columns[name] for name in (*_PLAIN_FIELDS, *_NAMES[Usage])]
+    else:
+        usages = [request.usage for request in requests]
+        fields_of = [list(map(get, requests)) for get in _REQUEST_GETTERS]
+        fields_of[_EVENTS] = [[[event.cause, event.evidence] for event in events] for events in fields_of[_EVENTS]]
+        found = [*fields_of, *(list(map(get, usages)) for get in _USAGE_GETTERS)]
     return [len(requests), *(column[:1] if column.count(column[0]) == len(column) else column for column in found)]
 
 

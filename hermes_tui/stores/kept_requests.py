@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple, overload
 
 from hermes_tui.model import PROMPT_BANDS, CostStatus, Request, Spend, Usage, prompt_band
 from hermes_tui.stores.conversation import SpendLedger
+from hermes_tui.stores.request_rows import RequestRows
 from hermes_tui.text import RawText
 
 _FIRST_BAND: Final = PROMPT_BANDS[1]
@@ -37,43 +38,55 @@ class Slot(NamedTuple):
         return True if (since is None or first >= since) and (until is None or last <= until) else None
 
 
-def slots_of(requests: Iterable[Request]) -> tuple[Slot, ...]:
+_Values = tuple[Any, ...]
+"""Time, source, folder, channel, model, provider, task, status, calls, the five counts, one-hour writes, money."""
+
+
+def slots_of(requests: Sequence[Request]) -> tuple[Slot, ...]:
     """Requests summed by slot, in the order they first come."""
-    sums: dict[tuple[Any, ...], _Sums] = {}
-    for request in requests:
-        at, usage, calls = request.at, request.usage, request.calls
-        written = usage.cache_write
-        size = usage.input + usage.cache_read + written
-        key = (
-            None if at is None or not math.isfinite(at) else int(at // SLOT_SECONDS) * SLOT_SECONDS,
-            request.source,
-            request.cwd,
-            request.session_key,
-            request.model,
-            request.provider,
-            request.task,
-            # As prompt_band does it; a row of sums has no band of its own.
-            0 if size <= _FIRST_BAND or calls != 1 else prompt_band(size),
-            request.cost_status,
-        )
+    sums: dict[_Values, _Sums] = {}
+    values = _row_values(requests) if isinstance(requests, RequestRows) else map(_values, requests)
+    for (
+        at, source, cwd, channel, model, provider, task, status, calls, given, output, read, written, reasoning, hour,
+        usd,
+    ) in values:  # fmt: skip
+        size = given + read + written
+        begin = None if at is None or not math.isfinite(at) else int(at // SLOT_SECONDS) * SLOT_SECONDS
+        # As prompt_band does it; a row of sums has no band of its own.
+        band = 0 if size <= _FIRST_BAND or calls != 1 else prompt_band(size)
+        key = (begin, source, cwd, channel, model, provider, task, band, status)
         total = sums.get(key)
         if total is None:
             total = sums[key] = _Sums()
-        total.input += usage.input
-        total.output += usage.output
-        total.read += usage.cache_read
+        total.input += given
+        total.output += output
+        total.read += read
         total.write += written
-        total.reasoning += usage.reasoning
+        total.reasoning += reasoning
         total.calls += calls
-        total.hour += request.write_1h
-        if request.cost_usd is not None:
-            total.usd = (total.usd or 0.0) + request.cost_usd
+        total.hour += hour
+        if usd is not None:
+            total.usd = (total.usd or 0.0) + usd
         if total.last is None or (at is not None and at > total.last):
             total.last = at
     return tuple(
-        Slot(begin, source, cwd, session_key, total.spend(model, provider, task, band, status))
-        for (begin, source, cwd, session_key, model, provider, task, band, status), total in sums.items()
+        Slot(begin, source, cwd, channel, total.spend(model, provider, task, band, status))
+        for (begin, source, cwd, channel, model, provider, task, band, status), total in sums.items()
     )
+
+
+def _values(request: Request) -> _Values:
+    usage = request.usage
+    return (
+        request.at, request.source, request.cwd, request.session_key, request.model, request.provider, request.task,
+        request.cost_status, request.calls, usage.input, usage.output, usage.cache_read, usage.cache_write,
+        usage.reasoning, request.write_1h, request.cost_usd,
+    )  # fmt: skip
+
+
+def _row_values(requests: RequestRows) -> Iterator[_Values]:
+    for _, _, _, at, model, provider, counts, _, source, cwd in requests.rows:
+        yield (at, source, cwd, None, model, provider, "", None, 1, *counts, 0, None)
 
 
 class _Sums:

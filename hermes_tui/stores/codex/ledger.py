@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from hermes_tui.model import CacheEvent, Compaction, DropCause, Request, SessionId, Usage
+from hermes_tui.model import CacheEvent, Compaction, DropCause, SessionId
 from hermes_tui.storage.jsonl import Record
 from hermes_tui.stores.codex.entries import TURN_ENDS, TURN_STARTS
 from hermes_tui.stores.codex.rollout import Line, Meta, id_time, mapping, raw, sane, seconds, string, whole
+from hermes_tui.stores.request_rows import RequestRows
 from hermes_tui.text import RawText
 
 COPY_GAP: Final = 1.0
@@ -26,11 +27,15 @@ _COUNTERS: Final = (
 )  # fmt: skip
 
 
-def usage_from(counts: Mapping[str, object]) -> Usage:
+Counts = tuple[int, int, int, int, int]
+"""Tokens in the order of :class:`hermes_tui.model.Usage`."""
+
+
+def counts_from(counts: Mapping[str, object]) -> Counts:
     """A usage object of Codex, whose ``input_tokens`` count what was cached as well (facts/codex.md section 5)."""
     read = whole(counts.get("cached_input_tokens"))
     write = whole(counts.get("cache_write_input_tokens"))
-    return Usage(
+    return (
         max(0, whole(counts.get("input_tokens")) - read - write),
         whole(counts.get("output_tokens")),
         read,
@@ -107,7 +112,7 @@ class Ledger:
     thread: SessionId | None = None
     provider: RawText | None = None
     model: RawText | None = None
-    requests: list[Request] = field(default_factory=list)
+    requests: RequestRows = field(default_factory=RequestRows)
     compactions: list[Compaction] = field(default_factory=list)
     models: dict[str, None] = field(default_factory=dict)
     context_window: int | None = None
@@ -147,21 +152,20 @@ class Ledger:
         elif meta.forked_from is not None:
             self._note("fork", f"forked from {meta.forked_from}")
 
-    def feed(self, line: Line, record: Record, *, copied: bool) -> Request | None:
-        """Take in one line; gives the request it completes."""
+    def feed(self, line: Line, record: Record, *, copied: bool) -> None:
+        """Take in one line."""
         kind = line.type
         payload = line.payload
         if kind == "token_usage_record":
-            return self._record(line, payload)
-        if kind == "turn_context":
+            self._record(line, payload)
+        elif kind == "turn_context":
             self._turn_context(payload)
         elif kind == "world_state":
             self._world_state(payload)
         elif kind == "compacted":
             self._compacted(line, record, payload, copied=copied)
         elif kind == "event_msg":
-            return self._event(line, payload, copied=copied)
-        return None
+            self._event(line, payload, copied=copied)
 
     def prompted(self) -> None:
         """A prompt was met in this turn."""
@@ -175,52 +179,41 @@ class Ledger:
 
     # ---------------------------------------------------------------------------------------------- requests
 
-    def _record(self, line: Line, payload: Mapping[str, object]) -> Request | None:
+    def _record(self, line: Line, payload: Mapping[str, object]) -> None:
         usage = mapping(payload.get("usage"))
         thread, response = string(payload.get("thread_id")), string(payload.get("response_id"))
-        return self.record(line.stamp, thread, response, usage_from(usage), whole(usage.get("total_tokens")))
+        self.record(line.stamp, thread, response, counts_from(usage), whole(usage.get("total_tokens")))
 
-    def record(
-        self, stamp: str | None, thread: str | None, response: str | None, usage: Usage, total: int
-    ) -> Request | None:
-        """Take in a usage record; gives the request it stands for, unless that is another thread's or known."""
+    def record(self, stamp: str | None, thread: str | None, response: str | None, counts: Counts, total: int) -> None:
+        """Take in a usage record: a request, unless it is another thread's or known."""
         self.has_records = True
         self._last_response = response
         self._fill_before = self.fill
         self.fill = total or self.fill
         if (thread is not None and self.thread is not None and thread != self.thread) or response in self._seen:
             self.reply = None
-            return None
+            return
         if response is not None:
             self._seen.add(response)
-        return self._request(seconds(stamp), response, usage)
+        self._request(seconds(stamp), response, counts)
 
-    def _request(self, at: float | None, response: str | None, usage: Usage) -> Request:
-        request = Request(
-            session_id=self.thread or SessionId(""),
-            chain=self.thread or "",
-            request_id=response,
-            message_id=self.reply,
-            at=at,
-            model=self.model,
-            provider=self.provider,
-            usage=usage,
-            reports_writes=usage.cache_write > 0,
-            events=tuple(self._events),
-            source=self.source,
-            cwd=self.cwd,
+    def _request(self, at: float | None, response: str | None, counts: Counts) -> None:
+        model = self.model
+        events: tuple[tuple[str, str], ...] = ()
+        if self._events:
+            events, self._events = tuple((event.cause, event.evidence) for event in self._events), []
+        thread = self.thread or ""
+        self.requests.rows.append(
+            (thread, response, self.reply, at, model, self.provider, counts, events, self.source, self.cwd)
         )
-        self.requests.append(request)
-        self._events = []
         self.reply = None
-        if self.model is not None:
-            self.models.setdefault(self.model)
-        return request
+        if model is not None:
+            self.models.setdefault(model)
 
-    def _token_count(self, line: Line, payload: Mapping[str, object], *, copied: bool) -> Request | None:
+    def _token_count(self, line: Line, payload: Mapping[str, object], *, copied: bool) -> None:
         info = mapping(payload.get("info"))
         if not info:
-            return None
+            return
         last = mapping(info.get("last_token_usage"))
         self.context_window = whole(info.get("model_context_window")) or self.context_window
         size = whole(last.get("total_tokens"))
@@ -229,11 +222,10 @@ class Ledger:
             if self._weigh is not None and not whole(last.get("input_tokens")):
                 self.compactions[self._weigh] = replace(self.compactions[self._weigh], after_tokens=size)
                 self._weigh = None
-        return None if self.has_records else self._count_delta(line, info, last, copied=copied)
+        if not self.has_records:
+            self._count_delta(line, info, last, copied=copied)
 
-    def _count_delta(
-        self, line: Line, info: Mapping[str, object], last: Mapping[str, object], *, copied: bool
-    ) -> Request | None:
+    def _count_delta(self, line: Line, info: Mapping[str, object], last: Mapping[str, object], *, copied: bool) -> None:
         """A request of an older file: the difference of two running totals (facts/codex.md section 5)."""
         total = mapping(info.get("total_token_usage"))
         if total and not self._totals and self._inherits:
@@ -251,18 +243,17 @@ class Ledger:
             delta = {key: whole(last.get(key)) for key in _COUNTERS}
             repeated, self._last_count = delta == self._last_count, delta
             if repeated:
-                return None
-        if copied or not any(delta.values()):
-            return None
-        return self._request(line.at, None, usage_from(delta))
+                return
+        if not copied and any(delta.values()):
+            self._request(line.at, None, counts_from(delta))
 
     # ------------------------------------------------------------------------------------------------- events
 
-    def _event(self, line: Line, payload: Mapping[str, object], *, copied: bool) -> Request | None:
+    def _event(self, line: Line, payload: Mapping[str, object], *, copied: bool) -> None:
         kind = line.kind
         if kind == "token_count":
-            return self._token_count(line, payload, copied=copied)
-        if kind in TURN_STARTS:
+            self._token_count(line, payload, copied=copied)
+        elif kind in TURN_STARTS:
             self._settle = None
             self.reply = None
             self.turn_open, self.turn_prompts = True, 0
@@ -276,7 +267,6 @@ class Ledger:
             self._owned_settings(settings, string(payload.get("thread_id")))
         elif kind == "thread_rolled_back":
             self._note("rewind", f"{payload.get('num_turns')} turn(s) rolled back")
-        return None
 
     def _owned_settings(self, settings: Mapping[str, object], thread: str | None) -> None:
         if thread is not None and self.thread is not None and thread != self.thread:
@@ -346,7 +336,7 @@ class Ledger:
         plain = {name: getattr(self, name) for name in _PLAIN}
         return plain | {
             "models": list(self.models),
-            "requests": [_request_state(request) for request in self.requests],
+            "requests": self.requests.rows,
             "compactions": [
                 [c.at, c.trigger, c.before_tokens, c.after_tokens, c.kept, c.dropped, c.line] for c in self.compactions
             ],
@@ -359,7 +349,7 @@ class Ledger:
         """Take up the state again."""
         made = cls(path, **{name: state[name] for name in _PLAIN})
         made.models = dict.fromkeys(state["models"])
-        made.requests = [_request_of(values) for values in state["requests"]]
+        made.requests = RequestRows(state["requests"])
         made.compactions = [
             Compaction(at, trigger, before, after, kept, dropped, path, line)
             for at, trigger, before, after, kept, dropped, line in state["compactions"]
@@ -375,24 +365,6 @@ _PLAIN: Final = (
     "_weigh",
 )  # fmt: skip
 """What of a ledger is JSON as it is."""
-
-
-def _request_state(request: Request) -> list[object]:
-    usage = request.usage
-    return [
-        request.session_id, request.request_id, request.message_id, request.at, request.model, request.provider,
-        [usage.input, usage.output, usage.cache_read, usage.cache_write, usage.reasoning],
-        [[event.cause, event.evidence] for event in request.events], request.source, request.cwd,
-    ]  # fmt: skip
-
-
-def _request_of(values: list[Any]) -> Request:
-    session, request_id, message, at, model, provider, counts, events, source, cwd = values
-    usage = Usage(*counts)
-    return Request(
-        session, session, request_id, message, at, model, provider, usage, reports_writes=usage.cache_write > 0,
-        events=tuple(CacheEvent(cause, evidence) for cause, evidence in events), source=source, cwd=cwd,
-    )  # fmt: skip
 
 
 def _short(value: object) -> str:

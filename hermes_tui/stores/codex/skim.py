@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import orjson
 
-from hermes_tui.model import MessageKind, Usage
+from hermes_tui.model import MessageKind
 from hermes_tui.storage.jsonl import Record, complete_record
 from hermes_tui.storage.log_lines import Lines
 from hermes_tui.stores.codex import items
@@ -132,8 +132,8 @@ class CodexSkim:
                 _THREAD, _RESPONSE, _SIZE, _READ, _WRITE, _GIVEN, _REASONED, _USAGE
             )
             cached, written = int(read), int(write)
-            usage = Usage(max(0, int(size) - cached - written), int(given), cached, written, int(reasoned))
-            fold.ledger.record(found[1].decode(), thread.decode(), response.decode(), usage, int(total))
+            counts = (max(0, int(size) - cached - written), int(given), cached, written, int(reasoned))
+            fold.ledger.record(found[1].decode(), thread.decode(), response.decode(), counts, int(total))
         elif kind == _CALL:
             end = _CALL_END.search(raw, max(found.end(), len(raw) - _TAIL))
             if end is None:
