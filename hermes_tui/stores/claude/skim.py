@@ -160,7 +160,7 @@ def _reply_weight(content: list[object]) -> Weight | None:
                 return None
             messages += 1
             size += len(text)
-        elif kind in CALL_BLOCKS:
+        elif type(kind) is str and kind in CALL_BLOCKS:
             messages += 1
             calls += 1
         elif kind != "thinking":

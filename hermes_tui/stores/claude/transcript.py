@@ -103,7 +103,7 @@ class IndexedFold(TranscriptFold):
         if weight.calls:
             for block in blocks_of(fields):
                 call_id, name = text_of(block.get("id")), text_of(block.get("name"))
-                if call_id and name and block.get("type") in CALL_BLOCKS:
+                if call_id and name and text_of(block.get("type")) in CALL_BLOCKS:
                     self.tool_names[call_id] = name
 
     def _note(self, entry: Entry, parts: Sequence[Part]) -> None:

@@ -326,3 +326,22 @@ def test_an_empty_file_and_one_of_noise_are_listed(tmp_path: Path) -> None:
     assert rows[SessionId(mark("noise"))].problems > 0
     assert messages(store, mark("noise")) == []
     assert store.recovery(SessionId(mark("empty"))).messages == ()
+
+
+@pytest.mark.parametrize("odd", [{}, ["tool_use"], 7, None])
+def test_a_block_whose_type_is_no_word_hides_none_beside_it(tmp_path: Path, odd: object) -> None:
+    made = Made("odd").user("1", None)
+    call = {"type": "tool_use", "id": "toolu_2", "name": "Bash", "input": {}}
+    for blocks in ([call, {**call, "type": odd}], [{**call, "type": odd}, call]):
+        made.reply(f"2{len(made.lines)}", "1", block=call)
+        line = json.loads(made.lines[-1])
+        line["message"]["content"] = blocks
+        made.lines[-1] = json.dumps(line)
+    # As the program writes lines: without spaces between words.
+    made.lines = [json.dumps(json.loads(line), separators=(",", ":")) for line in made.lines]
+    made.write(project(tmp_path))
+    store = opened(tmp_path)
+    kinds = [message.head.kind for message in messages(store, made.id)]
+    assert (kinds.count("tool-call"), kinds.count("unknown")) == (2, 2)
+    assert store.rows([SessionId(made.id)])[0].problems == 0
+    assert store.recovery(SessionId(made.id)).messages
