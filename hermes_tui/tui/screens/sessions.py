@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, cast
@@ -53,6 +54,8 @@ WHOLE_EVERY: Final = 15.0
 """Seconds between two readings of all ids while a store changes; the newest rows are read each time."""
 WITHOUT_STORES: Final = ("sessions.demo", "sessions.reload")
 """Commands that make sense where no store was found."""
+ROWS_FIRST: Final = 0.4
+"""Seconds that all else waits at most for the first rows."""
 SETTLE: Final = 0.12
 """Seconds after the last key before the list is filtered or a preview read."""
 
@@ -105,6 +108,8 @@ class SessionsScreen(ChangingList):
         self._listed_facets: Facets | None = None
         self._whole_later: Timer | None = None
         """Reads every id some time after a change."""
+        self._rows_seen = threading.Event()
+        """The first rows are on the screen."""
         self._number = 0
         """Counts listings, so that a late page of an older one is not shown."""
         self._stamps: tuple[object, ...] | None = None
@@ -211,6 +216,8 @@ class SessionsScreen(ChangingList):
         complete = found.total <= len(found.entries)
         self.post_message(self.Listed(facets, found, stamps, complete))
         if whole and not complete:
+            # Reading 70,000 ids takes the processor from the first rows, and makes a page on its way be read twice.
+            self._rows_seen.wait(ROWS_FIRST)
             found = catalog.listing(narrowed, facets.query())
             if not worker.is_cancelled:
                 self.post_message(self.Listed(facets, found, stamps, True))
@@ -236,10 +243,22 @@ class SessionsScreen(ChangingList):
         if not entries:
             self._show_preview()
         if first:
-            self.read_annotations()
-            self.app.post_message(ListShown())
+            self.set_timer(ROWS_FIRST, self._first_shown)
+        if not entries:
+            self._first_shown()
         self._show_facets()
         self.show_status()
+
+    def _first_shown(self) -> None:
+        """Begin what would have held up the first rows."""
+        if not self._rows_seen.is_set():
+            self._rows_seen.set()
+            self.read_annotations()
+            self.app.post_message(ListShown())
+
+    def on_unmount(self) -> None:
+        # A thread that waits for the first rows would hold the exit.
+        self._rows_seen.set()
 
     def _say_none(self) -> None:
         assert self._listing is not None
@@ -284,6 +303,7 @@ class SessionsScreen(ChangingList):
         if event.listing != self._number:
             return
         self.rows.fill(event.page, event.rows)
+        self.call_after_refresh(self._first_shown)
         if self.rows.cursor // PAGE == event.page:
             self._show_preview()
             self._peek_soon()
