@@ -129,9 +129,10 @@ def _spent(schema: Schema, grouping: CostGrouping, daily: bool) -> str:
     stands_in = f"SELECT place FROM ({totals}) WHERE own > main OR known IS NULL"
     instead = f"({total} > 0 OR {calls} > 0 OR {cost} > 0)"
     days = _daily(schema, grouping) if daily else ""
-    skip = " AND s.id NOT IN (SELECT session_id FROM session_daily_usage WHERE session_id IS NOT NULL)" if daily else ""
+    skip = " AND s.id NOT IN (SELECT session_id FROM by_day)" if daily else ""
+    by_day = f", by_day AS MATERIALIZED ({_by_day(schema, grouping)})" if daily else ""
     return (
-        f"WITH stand_in(place) AS MATERIALIZED ({stands_in})"
+        f"WITH stand_in(place) AS MATERIALIZED ({stands_in}){by_day}"
         f" SELECT {_used_columns(schema, grouping)} FROM session_model_usage u JOIN sessions s ON s.id = u.session_id"
         f" WHERE NOT ({task} = '' AND s.rowid IN (SELECT place FROM stand_in)){skip}"
         f" UNION ALL SELECT {own} FROM stand_in JOIN sessions s ON s.rowid = stand_in.place WHERE {instead}{skip}{days}"
@@ -184,28 +185,45 @@ def _daily(schema: Schema, grouping: CostGrouping) -> str:
     at = f"coalesce(CAST(strftime('%s', d.day || ' 12:00') AS REAL), {started})"
     return (
         f" UNION ALL SELECT s.id, {model}, {provider}, '', {calls}, {tokens}, {_costs(schema, table, 'd')}, {at},"
-        f" substr(d.day, 1, 10), {_facts(schema, grouping)} FROM {table} d JOIN sessions s ON s.id = d.session_id"
+        f" iif(date(d.day) IS substr(d.day, 1, 10), substr(d.day, 1, 10), NULL), {_facts(schema, grouping)}"
+        " FROM by_day d JOIN sessions s ON s.id = d.session_id"
         f" UNION ALL {_beyond_daily(schema, grouping)}"
     )
 
 
+_COUNTED: Final = {"calls": "api_call_count", **{name: name for name in TOKENS}}
+"""What daily rows and pieces of usage both count, with the column of the former."""
+
+
+def _by_day(schema: Schema, grouping: CostGrouping) -> str:
+    """The daily rows of sessions whose days hold no more than the sessions themselves: more is in no other total."""
+    names = ", ".join(f"sum({name}) AS {name}" for name in _COUNTED)
+    whole = f"SELECT session_id AS id, {names} FROM ({_spent(schema, grouping, False)}) GROUP BY 1"
+    within = " AND ".join(f"daily.{name} <= whole.{name}" for name in _COUNTED)
+    return (
+        "SELECT * FROM session_daily_usage WHERE session_id IN"
+        f" (SELECT daily.id FROM ({_days_of(schema, 'session_daily_usage')}) daily JOIN ({whole}) whole"
+        f" ON whole.id = daily.id WHERE {within})"
+    )
+
+
+def _days_of(schema: Schema, table: str) -> str:
+    """What the days of each session sum up to."""
+    source = "session_daily_usage"
+    sums = ", ".join(f"sum({counter(schema.column(source, cell, 'd'))}) AS {name}" for name, cell in _COUNTED.items())
+    cost = f"sum({_money(schema.column(source, 'estimated_cost_usd', 'd'))})"
+    return f"SELECT d.session_id AS id, {sums}, {cost} AS estimated FROM {table} d GROUP BY 1"
+
+
 def _beyond_daily(schema: Schema, grouping: CostGrouping) -> str:
     """What a session used beyond its daily rows, so that every grouping has the same total; on its last day."""
-    table = "session_daily_usage"
-    names = ("calls", *TOKENS)
-    columns = ("api_call_count", *TOKENS)
-    per_day = ", ".join(
-        f"sum({counter(schema.column(table, column, 'd'))}) AS {name}"
-        for name, column in zip(names, columns, strict=True)
-    )
-    cost = f"sum({_money(schema.column(table, 'estimated_cost_usd', 'd'))})"
-    daily = f"SELECT d.session_id AS id, {per_day}, {cost} AS estimated FROM {table} d GROUP BY 1"
-    calls, *tokens = (f"max(sum(w.{name}) - daily.{name}, 0)" for name in names)
+    calls, *tokens = (f"max(sum(w.{name}) - daily.{name}, 0)" for name in _COUNTED)
     guess = "nullif(max(sum(w.estimated) - ifnull(daily.estimated, 0), 0), 0)"
     return (
         f"SELECT w.session_id, w.model, w.provider, '', {calls}, {', '.join(tokens)}, {guess}, NULL, w.status,"
-        f" max(w.at), NULL, w.source, w.cwd, w.channel FROM ({_spent(schema, grouping, False)}) w JOIN ({daily}) daily"
-        " ON daily.id = w.session_id GROUP BY w.session_id HAVING sum(w.calls) > daily.calls"
+        f" max(w.at), NULL, w.source, w.cwd, w.channel FROM ({_spent(schema, grouping, False)}) w"
+        f" JOIN ({_days_of(schema, 'by_day')}) daily ON daily.id = w.session_id"
+        " GROUP BY w.session_id HAVING sum(w.calls) > daily.calls"
         f" OR {' OR '.join(f'sum(w.{name}) > daily.{name}' for name in _TOTAL)}"
     )
 

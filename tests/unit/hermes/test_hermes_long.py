@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from contextlib import closing
+from datetime import date
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import apsw
 import pytest
 
-from hermes_tui.model import ListQuery, SessionId
+from hermes_tui.model import NO_USAGE, CostGrouping, ListQuery, SessionId
 from hermes_tui.stores.hermes.store import HermesStore
 from hermes_tui.stores.protocol import TEXT_PIECE
 
@@ -129,3 +130,36 @@ def test_a_chain_of_many_parts_is_one_conversation(home: Path) -> None:
     assert (row.id, row.root_id, row.parts) == ("part149", "part000", 150)
     points = [point for point in store.requests(None) if point.session_id.startswith("part")]
     assert sum(point.usage.input for point in points) == 1500
+
+
+def test_days_that_hold_more_than_their_session_are_not_counted(home: Path) -> None:
+    """Every grouping adds up to the same, whatever the daily rows say; a day that is none is not believed."""
+    connection = apsw.Connection(str(home / "state.db"))
+    connection.execute(
+        "CREATE TABLE session_daily_usage (session_id TEXT, day TEXT, input_tokens INTEGER, output_tokens INTEGER);"
+    )
+    for name, day, tokens in (
+        ("plain", "2026-03-01", 10**9),
+        ("zh", "2026-03-01", 7),
+        ("ja", "garbage", 7),
+        ("tg", None, 7),
+        ("ghost", "2026-03-01", 7),
+        ("chain1", "2026-02-30", 7),
+    ):
+        connection.execute("INSERT INTO session_daily_usage VALUES (?, ?, ?, 0)", (NAMES[name], day, tokens))
+    connection.execute(
+        "INSERT INTO session_daily_usage VALUES (NULL, '2026-03-01', 7, 0), ('gone', '2026-03-01', 7, 0)"
+    )
+    connection.close()
+    store = opened(home)
+    totals = {}
+    for grouping in GROUPINGS:
+        sums = store.usage(grouping, None, None, ZoneInfo("UTC")).sums
+        totals[grouping] = sum((one.spend.usage for one in sums), NO_USAGE)
+    assert set(totals.values()) == {totals["model"]}
+    days = {one.key: one.spend.usage.input for one in store.usage("day", None, None, ZoneInfo("UTC")).sums if one.key}
+    assert all(date.fromisoformat(day) for day in days)
+    assert days["2026-03-01"] >= 7
+
+
+GROUPINGS: tuple[CostGrouping, ...] = ("model", "day", "session")
