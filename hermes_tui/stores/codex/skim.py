@@ -154,7 +154,9 @@ class CodexSkim:
             value: dict[str, Any] = orjson.loads(raw)
         except orjson.JSONDecodeError:
             return False
-        payload: Mapping[str, Any] = value["payload"]
+        payload: Mapping[str, Any] | None = value.get("payload")
+        if type(payload) is not dict or string(payload.get("type")) is None or string(value.get("timestamp")) is None:
+            return False  # a key that comes twice says something else than the first bytes
         event = kind == _EVENT
         if event:
             if "id" in payload or "call_id" in payload or "item" in payload:

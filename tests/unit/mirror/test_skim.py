@@ -242,3 +242,19 @@ class TestDamageBehindTheFirstBytes:
     def kept(self, database: MirrorDatabase, store: LogStore) -> LogSummary:
         [(card, requests)] = database.rows("SELECT card, requests FROM logs")
         return plain(load_summary(card, requests, store.ref))
+
+
+@pytest.mark.parametrize("key", ["payload", "timestamp", "type", "message"])
+@pytest.mark.parametrize("agent", AGENTS)
+def test_keys_that_come_twice_are_no_reason_to_fail(agent: str, key: str, tmp_path: Path) -> None:
+    """The last of them counts to a parser, the first to who looks at the first bytes."""
+    home = Path(shutil.copytree(SAMPLE[agent], tmp_path / SAMPLE[agent].name))
+    for log in store_of(home).logs():
+        path = Path(log.path)
+        lines = path.read_bytes().splitlines()
+        twice = [line[:-1] + f',"{key}":"twice"}}'.encode() for line in lines[1:]]
+        path.write_bytes(b"\n".join([lines[0], *twice]) + b"\n")
+    store = store_of(home)
+    for log in store.logs():
+        told = project(store, log, None)
+        assert load_summary(told.card, told.requests, store.ref).row.id == fed(store, log).row.id
