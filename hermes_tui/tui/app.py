@@ -49,7 +49,8 @@ class HermesTui(KeysInOrder):
     """A terminal browser for the conversations that AI agents leave on disk."""
 
     TITLE = "hermes-tui"
-    CSS_PATH = sheet("app.tcss")
+    # That of the first screen is read with it: read later, every rule would be parsed again before the first list.
+    CSS_PATH = [sheet("app.tcss"), sheet("sessions.tcss")]  # noqa: RUF012 - Textual's own form
     DEFAULT_MODE = "sessions"
     COMMANDS = {Commands}  # noqa: RUF012 - Textual's own form
     BINDINGS: ClassVar[list[BindingType]] = [*bindings_for("app")]
