@@ -27,7 +27,7 @@ from hermes_tui.model import (
 from hermes_tui.storage.any_json import dump_json, load_json
 from hermes_tui.storage.jsonl import Record
 from hermes_tui.stores.claude.giants import salvaged
-from hermes_tui.stores.claude.graph import Graph, LeafMark, Preserved, build, preserved_of
+from hermes_tui.stores.claude.graph import Builder, Graph, LeafMark, Preserved, preserved_of
 from hermes_tui.stores.claude.header import PROMPT_CUT, Header
 from hermes_tui.stores.claude.inline import inline_agents
 from hermes_tui.stores.claude.lines import (
@@ -68,6 +68,15 @@ class Change(NamedTuple):
     place: int
     cause: DropCause
     evidence: str
+
+
+@dataclass(slots=True)
+class _Built:
+    """The chain of the lines fed so far, and what it was worked out from."""
+
+    key: tuple[int, LeafMark | None, frozenset[str] | None]
+    builder: Builder
+    graph: Graph | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +137,7 @@ class TranscriptFold:
         self.previous: str | None = None
         self._refused = False
         """A line was met that makes the real program refuse the resume."""
-        self._graph: tuple[tuple[int, LeafMark | None, frozenset[str] | None], Graph] | None = None
+        self._graph: _Built | None = None
 
     # -------------------------------------------------------------------------------------------------- reading
 
@@ -265,13 +274,24 @@ class TranscriptFold:
 
     def graph(self) -> Graph:
         """Chain, states and order of the lines fed so far; kept until one more is fed."""
+        built = self._built()
+        if built.graph is None:
+            built.graph = built.builder.graph()
+        return built.graph
+
+    def whole(self) -> Builder | None:
+        """What the graph is made of, when it is made of every line."""
+        return self._built().builder if self.only is None else None
+
+    def _built(self) -> _Built:
         key = (len(self.entries), self.header.mark, self.only)
-        if self._graph is None or self._graph[0] != key:
+        if self._graph is None or self._graph.key != key:
             entries: Sequence[Entry] = self.entries
             if self.only is not None:
                 entries = [entry for entry in entries if entry.uuid in self.only or entry.type == BRIDGED_TYPE]
-            self._graph = key, build(entries, self.header.mark, self.preserved, sidechain=self.sidechain)
-        return self._graph[1]
+            builder = Builder(entries, self.header.mark, self.preserved, self.sidechain)
+            self._graph = _Built(key, builder)
+        return self._graph
 
     def usages(self) -> dict[str, Usage]:
         """The tokens of each own request, by the line that shows them."""

@@ -10,10 +10,11 @@ import heapq
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from hermes_tui.stores.claude.lines import BRIDGED_TYPE, MESSAGE_TYPES, Entry, Fields, text_of
+from hermes_tui.stores.claude.lines import BRIDGED_TYPE, MESSAGE_TYPES, TURNS, Entry, Fields, text_of
 
 BRIDGE_SECONDS: Final = 5.0
 """A lost parent is replaced by the closest line that is at most so much older (rule 5)."""
@@ -152,6 +153,12 @@ class Builder:
             else:
                 known.parent, known.last_place, known.latest = parent, place, entry
 
+    def resuming(self, mark: LeafMark | None) -> Builder:
+        """The same lines as a resume looks at them: no further back than the last compaction, from this mark."""
+        other = copy(self)
+        other._mark, other._preserved, other._history = mark, {}, False
+        return other
+
     @property
     def latest(self) -> dict[str, Entry]:
         """Every uuid with the last line that has it: that one counts where they differ (section 2)."""
@@ -257,7 +264,12 @@ class Builder:
         """Put it together."""
         leaf = self.leaf()
         chain = self.walk(leaf) if leaf is not None else []
-        bounds = [place for place, uuid in enumerate(chain) if self._nodes[uuid].entry.boundary]
+        nodes = self._nodes
+        bounds = [
+            place
+            for place, uuid in enumerate(chain)
+            if nodes[uuid].entry.type == "system" and nodes[uuid].entry.boundary
+        ]
         kept = {chain[bound]: self._kept(chain, bound) for bound in bounds}
         states = self._chain_states(chain, bounds, kept)
         extras = self.parallel(chain)
@@ -315,20 +327,22 @@ class Builder:
         Returns:
             by message id, the lines that belong to the chain as well: blocks first, then results.
         """
-        walked = set(chain)
-        replies = {self._nodes[uuid].entry.message_id for uuid in chain} - {None}
-        calls = {uuid: node.entry.message_id for uuid, node in self._nodes.items()
-                 if node.entry.message_id in replies}  # fmt: skip
+        nodes, walked = self._nodes, set(chain)
+        # Nearly every line of a long session is walked: only the others are looked at one by one.
+        beside = [(uuid, node) for uuid, node in nodes.items() if uuid not in walked]
+        if not beside:
+            return {}
+        replies = {nodes[uuid].entry.message_id for uuid in chain}
+        replies.discard(None)
         extras: dict[str, list[str]] = {}
-        for uuid, message_id in calls.items():
-            if uuid not in walked and message_id is not None:
+        for uuid, node in beside:
+            message_id = node.entry.message_id
+            if message_id is not None and message_id in replies:
                 extras.setdefault(message_id, []).append(uuid)
-        for uuid, node in self._nodes.items():
-            if uuid in walked or not node.entry.has_result:
-                continue
-            parent = self._over_bridges(node.parent)
-            message_id = calls.get(parent) if parent is not None else None
-            if message_id is not None:
+        for uuid, node in beside:
+            call = nodes.get(self._over_bridges(node.parent) or "") if node.entry.has_result else None
+            message_id = None if call is None else call.entry.message_id
+            if message_id is not None and message_id in replies:
                 extras.setdefault(message_id, []).append(uuid)
         return {message_id: tuple(uuids) for message_id, uuids in extras.items()}
 
@@ -414,7 +428,8 @@ class Builder:
             previous = uuid
 
     def _turns(self, uuids: Sequence[str]) -> int:
-        return sum(1 for uuid in uuids if self._nodes[uuid].entry.turn and not self._nodes[uuid].entry.meta)
+        nodes = self._nodes
+        return sum(1 for uuid in uuids if (entry := nodes[uuid].entry).type in TURNS and not entry.meta)
 
     def _dropped(self, chain: Sequence[str], bounds: Sequence[int], kept: dict[str, tuple[str, ...]]) -> dict[str, int]:
         """What was in the context before each boundary and is not after it."""

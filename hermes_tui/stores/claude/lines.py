@@ -15,6 +15,8 @@ from hermes_tui.storage.jsonl import Record
 
 MESSAGE_TYPES: Final = frozenset({"user", "assistant", "attachment", "system"})
 """Types that make up the conversation; the leaf is chosen among them."""
+TURNS: Final = frozenset({"user", "assistant"})
+"""Types a leaf steps up to."""
 BRIDGED_TYPE: Final = "progress"
 """Older builds put these into the chain; a child takes over the parent (facts/claude-code.md section 3)."""
 CHAIN_TYPES: Final = MESSAGE_TYPES | {BRIDGED_TYPE}
@@ -77,7 +79,7 @@ class Entry(NamedTuple):
     @property
     def turn(self) -> bool:
         """Whether it is a user or assistant line: what a leaf steps up to."""
-        return self.type in ("user", "assistant")
+        return self.type in TURNS
 
 
 def fields_of(value: object) -> Fields | None:

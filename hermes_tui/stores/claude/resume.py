@@ -13,15 +13,23 @@ from hermes_tui.stores.claude.lines import BRIDGED_TYPE, MESSAGE_TYPES, Entry
 
 
 def resumed(
-    entries: Sequence[Entry], mark: LeafMark | None, preserved: dict[str, Preserved], *, sidechain: bool
+    entries: Sequence[Entry],
+    mark: LeafMark | None,
+    preserved: dict[str, Preserved],
+    *,
+    sidechain: bool,
+    built: Builder | None = None,
 ) -> tuple[list[Entry], Entry | None]:
-    """The lines that are sent, and the compaction they begin with."""
+    """The lines that are sent, and the compaction they begin with; ``built`` is made of all these lines already."""
     lines_said = sum(entry.type in MESSAGE_TYPES for entry in entries)
     if mark is not None:
         # Fewer lines are walked than were read: the mark wins if it won in the file.
         mark = LeafMark(mark.leaf, len(entries)) if mark.place >= lines_said else None
     linked = relinked(entries, preserved)
-    builder = Builder(linked, mark, {}, sidechain, history=False)
+    if built is not None and linked is entries:
+        builder = built.resuming(mark)
+    else:
+        builder = Builder(linked, mark, {}, sidechain, history=False)
     leaf = builder.leaf()
     chain = builder.walk(leaf) if leaf is not None else []
     nodes = builder.latest
@@ -43,7 +51,7 @@ def resumed(
     return lines, boundary
 
 
-def relinked(entries: Sequence[Entry], preserved: dict[str, Preserved]) -> list[Entry]:
+def relinked(entries: Sequence[Entry], preserved: dict[str, Preserved]) -> Sequence[Entry]:
     """The lines as they hang together after the last compaction, when that one kept some word for word.
 
     Everything above it that was not kept is left out; the kept ones follow the anchor one after another, and what
@@ -52,11 +60,11 @@ def relinked(entries: Sequence[Entry], preserved: dict[str, Preserved]) -> list[
     places = [place for place, entry in enumerate(entries) if entry.boundary]
     said = preserved.get(entries[places[-1]].uuid) if places else None
     if said is None:
-        return list(entries)
+        return entries
     latest = {entry.uuid: entry for entry in entries}
     kept = said.uuids or tuple(_segment(said, latest))
     if not kept or any(uuid not in latest for uuid in kept):
-        return list(entries)
+        return entries
     bound = places[-1]
     below = {entry.uuid for entry in entries[bound:]}
     above = {entry.uuid for entry in entries[:bound]} - set(kept) - below
