@@ -15,11 +15,12 @@ from hermes_tui.locations import Locations, own_locations
 from hermes_tui.mirror.answers import KeptAnswers
 from hermes_tui.model import Agent, SessionId, StoreRef, StoreStatus
 from hermes_tui.settings import Settings, load_settings
-from hermes_tui.storage.errors import Interrupted, StorageError
+from hermes_tui.storage.errors import Interrupted, StorageError, advice_for
 from hermes_tui.stores import registry
 from hermes_tui.stores.registry import Looked
 
 if TYPE_CHECKING:
+    # 5 ms before a list of Hermes stores, which asks nothing of it.
     from hermes_tui.mirror.database import MirrorDatabase
     from hermes_tui.stores.protocol import Store
 
@@ -170,7 +171,8 @@ def store_failure(ref: StoreRef, error: Exception) -> StoreFailure:
     """A storage error with the store it happened in."""
     if isinstance(error, StorageError):
         return StoreFailure(ref, f"{error.title}: {error.detail}", error.advice)
-    return StoreFailure(ref, f"{ref.path} cannot be read: {error}", "Check that it exists and that you may read it.")
+    advice = advice_for(error) if isinstance(error, OSError) else None
+    return StoreFailure(ref, f"{ref.path} cannot be read: {error}", advice)
 
 
 def _first_error(status: StoreStatus) -> str:

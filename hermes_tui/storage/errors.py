@@ -109,3 +109,16 @@ class QueryFailed(StorageError):
         self.reason = reason
         self.code = code
         super().__init__(f"A question to {path} was refused", reason)
+
+
+def advice_for(error: OSError) -> str:
+    """What to do about a folder or file that cannot be read."""
+    match error:
+        case FileNotFoundError():
+            return "It was moved or deleted; name its new place with --store."
+        case PermissionError():
+            return "You are not allowed to read it: ask its owner, or copy it."
+        case NotADirectoryError():
+            return "There is a file where a folder is expected."
+        case _:
+            return "Check the disk or the network it lies on, and try again."

@@ -37,7 +37,7 @@ from hermes_tui.model import (
     StoreState,
     StoreStatus,
 )
-from hermes_tui.storage.errors import Interrupted, StorageError
+from hermes_tui.storage.errors import Interrupted, StorageError, advice_for
 from hermes_tui.storage.events import FileEvents
 from hermes_tui.stores.conversation import (
     fold_conversation,
@@ -419,7 +419,7 @@ class LogStore(KeptLogs):
             index = self.index()
             findings = (*self._problem_findings(index), *self.own_findings(index))
         except (OSError, StorageError) as error:
-            advice = "Check that the folder exists and that you may read it."
+            advice = advice_for(error) if isinstance(error, OSError) else error.advice
             finding = Finding("store-unreadable", "error", str(error), advice=advice, paths=(self.ref.path,))
             return StoreStatus(self.ref, "unreadable", None, None, findings=(finding,))
         state: StoreState = "ok" if index.rows else "empty"

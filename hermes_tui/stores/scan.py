@@ -300,12 +300,27 @@ class _Scan:
             some = heads[start : start + LOADED]
             loaded = transcript.load(some)
             messages = [
-                replace(_whole(transcript, message), head=head) for head, message in zip(some, loaded, strict=True)
+                replace(self._whole(transcript, message), head=head) for head, message in zip(some, loaded, strict=True)
             ]
             for entries in _by_id(messages):
                 found = [(message, match) for message in entries if (match := match_message(self._matcher, message))]
                 together = None if found else match_together(self._matcher, entries)
                 yield from [together] if together else found
+
+    def _whole(self, transcript: Transcript, message: Message) -> Message:
+        """A message with its whole text, as far as texts are searched; what is left out is told."""
+        if not message.cut:
+            return message
+        pieces: list[str] = []
+        start = 0
+        while piece := transcript.piece(message.head, start, PIECE):
+            if start >= MOST_SEARCHED:
+                reason = f"of {message.head.id} in {message.head.session_id} only the first {start:,} characters"
+                self._proposal.incomplete = self._proposal.incomplete or f"{reason} were searched"
+                break
+            pieces.append(piece)
+            start += len(piece)
+        return replace(message, text=RawText("".join(pieces)))
 
 
 def _age(index: LogIndex, session_id: SessionId) -> tuple[int, float, str]:
@@ -348,15 +363,3 @@ def _by_id(messages: Sequence[Message]) -> Iterator[list[Message]]:
         group.append(message)
     if group:
         yield group
-
-
-def _whole(transcript: Transcript, message: Message) -> Message:
-    """A message with its whole text, however long."""
-    if not message.cut:
-        return message
-    pieces: list[str] = []
-    start = 0
-    while start < MOST_SEARCHED and (piece := transcript.piece(message.head, start, PIECE)):
-        pieces.append(piece)
-        start += len(piece)
-    return replace(message, text=RawText("".join(pieces)))

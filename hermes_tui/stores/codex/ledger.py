@@ -278,13 +278,13 @@ class Ledger:
     def _turn_context(self, payload: Mapping[str, object]) -> None:
         model = raw(payload.get("model"))
         if model is not None and self.model is not None and model != self.model and self.requests:
-            self._note("model-change", f"{self.model} → {model}")
+            self._note("model-change", f"{self.model} -> {model}")
         self.model = model or self.model
         before, self._settings = self._settings, payload
         if before is None:
             return
         changed = [
-            f"{key}: {_short(before.get(key))} → {_short(payload.get(key))}"
+            f"{key}: {_short(before.get(key))} -> {_short(payload.get(key))}"
             for key in CONTEXT_KEYS
             if before.get(key) != payload.get(key)
             and _without_model(before.get(key)) != _without_model(payload.get(key))

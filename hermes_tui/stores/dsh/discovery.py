@@ -54,7 +54,8 @@ class Walk:
     """Logs that lie in a project folder without a folder of their own."""
     copies: list[str] = field(default_factory=list)
     """Logs of a session that has another, newer log in another project folder."""
-    unreadable: list[str] = field(default_factory=list)
+    unreadable: dict[str, str] = field(default_factory=dict)
+    """Folders that could not be looked into, with the reason."""
     encodings: dict[bool, int] = field(default_factory=dict)
     """How many logs are compressed (true) and plain (false)."""
 
@@ -92,8 +93,8 @@ def _session_folders(project: str, found: Walk) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(project) as entries:
             listed = sorted(entries, key=lambda entry: entry.name)
-    except OSError:
-        found.unreadable.append(project)
+    except OSError as error:
+        found.unreadable[project] = error.strerror or str(error)
         return []
     found.flat.extend(
         entry.path for entry in listed if entry.name.endswith((".jsonl", ".jsonl.zstd")) and not _is_folder(entry)
@@ -108,8 +109,8 @@ def _newest(folder: os.DirEntry[str], found: Walk, seen: set[tuple[int, int]]) -
             logs = [(log_generation(entry.name), entry) for entry in entries]
             numbered = [(generation, entry) for generation, entry in logs if generation is not None]
             stats = [(generation, entry, entry.stat()) for generation, entry in numbered if entry.is_file()]
-    except OSError:
-        found.unreadable.append(folder.path)
+    except OSError as error:
+        found.unreadable[folder.path] = error.strerror or str(error)
         return None
     fresh = [item for item in stats if (item[2].st_dev, item[2].st_ino) not in seen]
     if not fresh:

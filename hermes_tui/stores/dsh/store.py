@@ -154,9 +154,13 @@ class DshStore(LogStore):
         told: tuple[tuple[str, str, list[str]], ...] = (
             ("flat-log", "a log lies in a project folder without a folder of its own and is not read", found.flat),
             ("duplicate-session", "another project folder has a newer log of the same session", found.copies),
-            ("unreadable-folder", "the folder cannot be read", found.unreadable),
         )
         findings += [_finding(code, "warn", detail, paths) for code, detail, paths in told if paths]
+        if found.unreadable:
+            place, reason = next(iter(found.unreadable.items()))
+            detail = f"cannot be looked into: {place} ({reason})"
+            advice = "Check that you may read them; sessions in them are not listed."
+            findings.append(_finding("unreadable-folder", "warn", detail, list(found.unreadable), advice))
         if found.older:
             detail = "an earlier generation of a log that was migrated is kept; only the newest is counted"
             findings.append(_finding("older-generation", "info", detail, found.older))

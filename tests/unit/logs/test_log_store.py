@@ -320,8 +320,21 @@ def test_a_folder_that_is_gone_is_a_state_not_an_error(tmp_path: Path) -> None:
     status = store.status()
     assert (status.state, status.sessions) == ("unreadable", None)
     assert [finding.code for finding in status.findings] == ["store-unreadable"]
+    assert status.findings[0].advice == "It was moved or deleted; name its new place with --store."
     assert [finding.code for finding in store.findings()] == ["store-unreadable"]
     store.stamp()
+
+
+def test_advice_is_of_what_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = ToyStore(tmp_path)
+    told = []
+    for error in (PermissionError(13, "Permission denied"), OSError(5, "Input/output error")):
+        monkeypatch.setattr(store, "logs", lambda error=error: (_ for _ in ()).throw(error))
+        told.append(store.status().findings[0].advice)
+    assert told == [
+        "You are not allowed to read it: ask its owner, or copy it.",
+        "Check the disk or the network it lies on, and try again.",
+    ]
 
 
 def test_an_empty_folder_is_empty(tmp_path: Path) -> None:
