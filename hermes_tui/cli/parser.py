@@ -107,7 +107,10 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def _asked_for(argv: Sequence[str]) -> str | None:
-    """The command among the arguments; ``None`` where it is not clear, then all are imported."""
+    """The command among the arguments, '' where there is none; ``None`` where all must be known: for help, or an error.
+
+    The screen imports no command: all of them are 60 ms before its first list.
+    """
     skip = False
     for word in argv:
         if skip:
@@ -118,11 +121,11 @@ def _asked_for(argv: Sequence[str]) -> str | None:
             return None
         elif not word.startswith("-"):
             return word if word in COMMANDS or word in SCREEN_COMMANDS else None
-    return None
+    return ""
 
 
 def build_parser(command: str | None = None) -> Parser:
-    """The parser with one command, or with all of them."""
+    """The parser with one command, with ``open`` alone (''), or with all of them."""
     parser = Parser(
         prog="hermes-tui",
         description="A terminal browser for the conversations that AI agents leave on disk. "
@@ -134,7 +137,8 @@ def build_parser(command: str | None = None) -> Parser:
     _add_common(parser, "before")
     action = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
     subparsers = Subparsers(action)
-    for module in [COMMANDS[command]] if command in COMMANDS else dict.fromkeys(COMMANDS.values()):
+    wanted = COMMANDS if command is None else {command} & COMMANDS.keys()
+    for module in dict.fromkeys(COMMANDS[name] for name in wanted):
         import_module(f"hermes_tui.cli.{module}").add_command(subparsers)
     opener = subparsers.add("open", "Start the screen at one conversation")
     opener.add_argument("id", metavar="ID", help=ID_HELP)

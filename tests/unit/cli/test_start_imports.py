@@ -54,3 +54,23 @@ def test_its_health_and_its_annotations_know_the_mirror(cli: Cli, store: Path) -
     (one, *_) = cli("list", "--json", store=store).json["sessions"]
     assert cli("pin", one["id"], "--json", store=store).code == 0
     assert [pinned["id"] for pinned in cli("pins", "--json", store=store).json["pins"]] == [one["id"]]
+
+
+@pytest.mark.parametrize("words", [["--store", "/somewhere"], ["open", "some-id"], []])
+def test_the_screen_loads_no_command(words: list[str]) -> None:
+    probe = f"import sys; from hermes_tui.cli.parser import parse; parse({words!r}); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
+    names = {name for name in done.stdout.split() if name.startswith("hermes_tui.cli.")}
+    assert names == {"hermes_tui.cli.parser"}
+
+
+def test_help_and_what_is_no_command_name_all_of_them(cli: Cli) -> None:
+    assert "annotations" in {name.rpartition(".")[2] for name in _after("parse(['--help'])")}
+    assert "invalid choice: 'lst'" in cli("lst").err
+
+
+def _after(call: str) -> set[str]:
+    begin = "import sys\nfrom hermes_tui.cli.parser import parse\n"
+    probe = f"{begin}try: {call}\nexcept SystemExit: pass\nprint(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
