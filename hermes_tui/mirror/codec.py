@@ -36,10 +36,13 @@ _PLAIN_FIELDS: Final = tuple(name for name in _NAMES[Request] if name != "usage"
 _EVENTS: Final = _PLAIN_FIELDS.index("events")
 _REQUEST_GETTERS: Final = tuple(map(attrgetter, _PLAIN_FIELDS))
 _USAGE_GETTERS: Final = tuple(map(attrgetter, _NAMES[Usage]))
+_USAGE_VALUES: Final = attrgetter(*_NAMES[Usage])
+_SPEND_VALUES: Final = attrgetter(*_NAMES[Spend])
 _SPEND: Final = {name: place for place, name in enumerate(_NAMES[Spend])}
 
 _LAYOUT: Final = (
-    "requests in columns, states of growing logs only, peeks with extras, sums by slot and over all time, replies first"
+    "requests in columns, states of growing logs only, in columns, peeks with extras, sums by slot and over all time,"
+    " replies first"
 )
 """Changed with whatever else changes what the bytes mean."""
 SHAPE: Final = hashlib.sha256(repr([_LAYOUT, *((cls.__name__, _NAMES[cls]) for cls in _NESTED)]).encode()).hexdigest()[
@@ -61,8 +64,15 @@ def dump_card(summary: LogSummary) -> bytes:
     """What a list needs of a log: its row, compactions and problems."""
     slots = slots_of(summary.requests)
     counts = [len(summary.requests), len(summary.apart)]
-    sums = [[_plain(tuple(slot)) for slot in some] for some in (totals_of(slots), slots)]
+    sums = [[_slot_values(slot) for slot in some] for some in (totals_of(slots), slots)]
     return dump_json([_plain(summary.row), _plain(summary.compactions), _plain(summary.problems), counts, *sums])
+
+
+def _slot_values(slot: Slot) -> list[object]:
+    """As ``_plain`` gives it: a large log has thousands."""
+    spend = list(_SPEND_VALUES(slot.spend))
+    spend[_SPEND["usage"]] = _USAGE_VALUES(slot.spend.usage)
+    return [*slot[:-1], spend]
 
 
 def dump_peek(row: SessionRow, extra: object) -> bytes:

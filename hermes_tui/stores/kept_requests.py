@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import add
 from typing import Any, Final, NamedTuple, overload
 
 from hermes_tui.model import PROMPT_BANDS, CostStatus, Request, Spend, Usage, prompt_band
@@ -38,55 +40,75 @@ class Slot(NamedTuple):
         return True if (since is None or first >= since) and (until is None or last <= until) else None
 
 
-_Values = tuple[Any, ...]
-"""Time, source, folder, channel, model, provider, task, status, calls, the five counts, one-hour writes, money."""
-
-
 def slots_of(requests: Sequence[Request]) -> tuple[Slot, ...]:
     """Requests summed by slot, in the order they first come."""
-    sums: dict[_Values, _Sums] = {}
-    values = _row_values(requests) if isinstance(requests, RequestRows) else map(_values, requests)
-    for (
-        at, source, cwd, channel, model, provider, task, status, calls, given, output, read, written, reasoning, hour,
-        usd,
-    ) in values:  # fmt: skip
-        size = given + read + written
-        begin = None if at is None or not math.isfinite(at) else int(at // SLOT_SECONDS) * SLOT_SECONDS
+    if isinstance(requests, RequestRows):
+        return _slots_of_rows(requests)
+    sums: dict[tuple[Any, ...], _Sums] = {}
+    for request in requests:
+        at, usage, calls = request.at, request.usage, request.calls
+        size = usage.input + usage.cache_read + usage.cache_write
         # As prompt_band does it; a row of sums has no band of its own.
         band = 0 if size <= _FIRST_BAND or calls != 1 else prompt_band(size)
-        key = (begin, source, cwd, channel, model, provider, task, band, status)
+        place = (_begin(at), request.source, request.cwd, request.session_key)
+        key = (*place, request.model, request.provider, request.task, band, request.cost_status)
         total = sums.get(key)
         if total is None:
             total = sums[key] = _Sums()
-        total.input += given
-        total.output += output
-        total.read += read
-        total.write += written
-        total.reasoning += reasoning
+        total.input += usage.input
+        total.output += usage.output
+        total.read += usage.cache_read
+        total.write += usage.cache_write
+        total.reasoning += usage.reasoning
         total.calls += calls
-        total.hour += hour
-        if usd is not None:
-            total.usd = (total.usd or 0.0) + usd
+        total.hour += request.write_1h
+        if request.cost_usd is not None:
+            total.usd = (total.usd or 0.0) + request.cost_usd
         if total.last is None or (at is not None and at > total.last):
             total.last = at
+    return _slots(sums)
+
+
+def _slots_of_rows(requests: RequestRows) -> tuple[Slot, ...]:
+    """The same of columns: neighbours mostly belong together, and are added up without a loop."""
+    at, source, cwd, model, provider, *counts = requests.whole(
+        "at", "source", "cwd", "model", "provider", "input", "output", "cache_read", "cache_write", "reasoning"
+    )
+    given, output, read, written, reasoning = counts
+    sizes = map(add, map(add, given, read), written)
+    bands = [0 if size <= _FIRST_BAND else prompt_band(size) for size in sizes]
+    keys = zip(map(_begin, at), source, cwd, model, provider, bands, strict=True)
+    sums: dict[tuple[Any, ...], _Sums] = {}
+    first = 0
+    for (begin, where, folder, what, whose, band), alike_ones in groupby(keys):
+        last = first + len(list(alike_ones))
+        key = (begin, where, folder, None, what, whose, "", band, None)
+        total = sums.get(key)
+        if total is None:
+            total = sums[key] = _Sums()
+        total.input += sum(given[first:last])
+        total.output += sum(output[first:last])
+        total.read += sum(read[first:last])
+        total.write += sum(written[first:last])
+        total.reasoning += sum(reasoning[first:last])
+        total.calls += last - first
+        if begin is not None:
+            newest = max(at[first:last])
+            if total.last is None or newest > total.last:
+                total.last = newest
+        first = last
+    return _slots(sums)
+
+
+def _begin(at: float | None) -> int | None:
+    return None if at is None or not math.isfinite(at) else int(at // SLOT_SECONDS) * SLOT_SECONDS
+
+
+def _slots(sums: Mapping[tuple[Any, ...], _Sums]) -> tuple[Slot, ...]:
     return tuple(
         Slot(begin, source, cwd, channel, total.spend(model, provider, task, band, status))
         for (begin, source, cwd, channel, model, provider, task, band, status), total in sums.items()
     )
-
-
-def _values(request: Request) -> _Values:
-    usage = request.usage
-    return (
-        request.at, request.source, request.cwd, request.session_key, request.model, request.provider, request.task,
-        request.cost_status, request.calls, usage.input, usage.output, usage.cache_read, usage.cache_write,
-        usage.reasoning, request.write_1h, request.cost_usd,
-    )  # fmt: skip
-
-
-def _row_values(requests: RequestRows) -> Iterator[_Values]:
-    for _, _, _, at, model, provider, counts, _, source, cwd in requests.rows:
-        yield (at, source, cwd, None, model, provider, "", None, 1, *counts, 0, None)
 
 
 class _Sums:

@@ -1,35 +1,71 @@
-"""Requests of one log as rows: taking one in costs a tenth of making it, and most are only ever summed up or kept."""
+"""Requests of one log in columns: taking one in costs a fifth of making it, and most are only summed up or kept."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import repeat
 from typing import Any, Final, overload
 
 from hermes_tui.model import CacheEvent, Request, SessionId, Usage
 from hermes_tui.text import RawText
 
-RequestRow = Sequence[Any]
-"""Session, request id, message id, time in Unix seconds, model, provider, the five counts of :class:`Usage`, events as
-pairs, source, folder: JSON values, so that rows are put away as they are."""
+Counts = tuple[int, int, int, int, int]
+"""Tokens in the order of :class:`Usage`."""
+_NAMES: Final = (
+    "session_id", "request_id", "message_id", "at", "model", "provider", "events", "source", "cwd",
+    "input", "output", "cache_read", "cache_write", "reasoning",
+)  # fmt: skip
+"""The columns; events are pairs of cause and evidence."""
 _CONSTANTS: Final[Mapping[str, Sequence[object]]] = {
     "write_1h": (0,), "task": ("",), "session_key": (None,), "cost_usd": (None,), "cost_status": (None,),
     "calls": (1,),
 }  # fmt: skip
 """What is the same for every request of an agent that tells tokens and no money."""
+Events = Sequence[Sequence[str]]
 
 
 class RequestRows(Sequence[Request]):
     """A sequence of requests that makes them when somebody looks at them."""
 
-    __slots__ = ("_made", "rows")
+    __slots__ = ("_columns", "_made")
     __hash__ = None  # type: ignore[assignment]  # as a list
 
-    def __init__(self, rows: Iterable[RequestRow] = ()) -> None:
-        self.rows: list[RequestRow] = list(rows)
+    def __init__(self) -> None:
+        self._columns: tuple[list[Any], ...] = tuple([] for _ in _NAMES)
         self._made: tuple[Request, ...] = ()
 
+    def add(
+        self,
+        session: str,
+        request_id: str | None,
+        message: str | None,
+        at: float | None,
+        model: str | None,
+        provider: str | None,
+        counts: Counts,
+        events: Events,
+        source: str | None,
+        cwd: str | None,
+    ) -> None:
+        """Take in one more."""
+        values = (session, request_id, message, at, model, provider, events, source, cwd, *counts)
+        for column, value in zip(self._columns, values, strict=True):
+            column.append(value)
+
+    def copy(self) -> RequestRows:
+        """The same requests, to which no more are added."""
+        made = RequestRows()
+        made._columns = tuple(column.copy() for column in self._columns)
+        return made
+
+    @property
+    def request_ids(self) -> Sequence[str | None]:
+        """The id of each."""
+        ids: list[str | None] = self._columns[1]
+        return ids
+
     def __len__(self) -> int:
-        return len(self.rows)
+        return len(self._columns[0])
 
     @overload
     def __getitem__(self, place: int) -> Request: ...
@@ -37,12 +73,12 @@ class RequestRows(Sequence[Request]):
     def __getitem__(self, place: slice) -> tuple[Request, ...]: ...
     def __getitem__(self, place: int | slice) -> Request | tuple[Request, ...]:
         if isinstance(place, slice):
-            return tuple(map(_request, self.rows[place]))
-        return _request(self.rows[place])
+            return tuple(map(_request, *(column[place] for column in self._columns)))
+        return _request(*(column[place] for column in self._columns))
 
     def __iter__(self) -> Iterator[Request]:
-        if len(self._made) != len(self.rows):
-            self._made = tuple(map(_request, self.rows))
+        if len(self._made) != len(self):
+            self._made = self[:]
         return iter(self._made)
 
     def __eq__(self, other: object) -> bool:
@@ -53,22 +89,47 @@ class RequestRows(Sequence[Request]):
     def columns(self) -> dict[str, Sequence[Any]]:
         """The values of each field of :class:`Request` and :class:`Usage` by its name; of one item where all are alike.
 
-        Events are pairs of cause and evidence. Empty where there are no requests.
+        Events are pairs of cause and evidence.
         """
-        if not self.rows:
-            return {}
-        session, ids, messages, at, models, providers, usages, events, sources, folders = zip(*self.rows, strict=True)
-        given, output, read, write, reasoning = zip(*usages, strict=True)
+        named = dict(zip(_NAMES, map(_short, self._columns), strict=True))
+        writes = named["cache_write"]
         return {
-            **_CONSTANTS, "session_id": session, "chain": session, "request_id": ids, "message_id": messages, "at": at,
-            "model": models, "provider": providers, "reports_writes": [count > 0 for count in write],
-            "events": events, "source": sources, "cwd": folders, "input": given, "output": output, "cache_read": read,
-            "cache_write": write, "reasoning": reasoning,
+            **_CONSTANTS, **named, "chain": named["session_id"], "reports_writes": [count > 0 for count in writes]
         }  # fmt: skip
 
+    def whole(self, *names: str) -> list[Sequence[Any]]:
+        """These columns with a value for each request."""
+        return [self._columns[_NAMES.index(name)] for name in names]
 
-def _request(row: RequestRow) -> Request:
-    session, request_id, message, at, model, provider, counts, events, source, cwd = row
+    def dump(self) -> list[object]:
+        """All of it as JSON values."""
+        return [len(self), *map(_short, self._columns)]
+
+    @classmethod
+    def restore(cls, values: list[Any]) -> RequestRows:
+        """What :meth:`dump` gave."""
+        made = cls()
+        count, *columns = values
+        made._columns = tuple(column if len(column) == count else list(repeat(column[0], count)) for column in columns)
+        return made
+
+
+def _short(column: list[Any]) -> list[Any]:
+    return column[:1] if column and column.count(column[0]) == len(column) else column
+
+
+def _request(
+    session: str,
+    request_id: str | None,
+    message: str | None,
+    at: float | None,
+    model: RawText | None,
+    provider: RawText | None,
+    events: Events,
+    source: RawText | None,
+    cwd: RawText | None,
+    *counts: int,
+) -> Request:
     usage = Usage(*counts)
     return Request(
         SessionId(session),
@@ -80,7 +141,7 @@ def _request(row: RequestRow) -> Request:
         provider,
         usage,
         reports_writes=usage.cache_write > 0,
-        events=tuple(CacheEvent(cause, RawText(evidence)) for cause, evidence in events) if events else (),
+        events=tuple(CacheEvent(cause, RawText(evidence)) for cause, evidence in events) if events else (),  # type: ignore[arg-type]
         source=source,
         cwd=cwd,
     )

@@ -17,7 +17,6 @@ from hermes_tui.stores.codex.reader import LineReader, entry_id
 from hermes_tui.stores.codex.rollout import Line, Meta, id_time, raw, seconds, string
 from hermes_tui.stores.conversation import SPARKLINE_POINTS, latest
 from hermes_tui.stores.log_source import MALFORMED, LogFile, LogSummary, problem_of
-from hermes_tui.stores.request_rows import RequestRows
 from hermes_tui.text import RawText
 
 _STAMP_LENGTH: Final = len("2026-11-29T16:35:31.791Z")
@@ -297,7 +296,7 @@ class CodexFold:
 
     def _summary(self) -> LogSummary:
         ledger, meta = self._reader.ledger, self._reader.meta
-        requests = RequestRows(ledger.requests.rows)
+        requests = ledger.requests.copy()
         problems = tuple(self._problems) if meta is not None else (self._headless(), *self._problems)
         counted = [link[2] for link in self._live]
         sealed = meta is not None and not meta.paginated and any("UTF-8" in problem.reason for problem in problems)

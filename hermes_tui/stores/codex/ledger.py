@@ -11,7 +11,7 @@ from hermes_tui.model import CacheEvent, Compaction, DropCause, SessionId
 from hermes_tui.storage.jsonl import Record
 from hermes_tui.stores.codex.entries import TURN_ENDS, TURN_STARTS
 from hermes_tui.stores.codex.rollout import Line, Meta, id_time, mapping, raw, sane, seconds, string, whole
-from hermes_tui.stores.request_rows import RequestRows
+from hermes_tui.stores.request_rows import Counts, RequestRows
 from hermes_tui.text import RawText
 
 COPY_GAP: Final = 1.0
@@ -25,10 +25,6 @@ EVIDENCE_LENGTH: Final = 60
 _COUNTERS: Final = (
     "input_tokens", "cached_input_tokens", "cache_write_input_tokens", "output_tokens", "reasoning_output_tokens",
 )  # fmt: skip
-
-
-Counts = tuple[int, int, int, int, int]
-"""Tokens in the order of :class:`hermes_tui.model.Usage`."""
 
 
 def counts_from(counts: Mapping[str, object]) -> Counts:
@@ -129,6 +125,7 @@ class Ledger:
     _settings: Mapping[str, object] | None = None
     _events: list[CacheEvent] = field(default_factory=list)
     _seen: set[str] = field(default_factory=set)
+    """The ids of all requests."""
     _totals: dict[str, int] = field(default_factory=dict)
     _last_count: dict[str, int] = field(default_factory=dict)
     """The newest count of a file that keeps no totals: it is written twice around a compaction."""
@@ -202,9 +199,8 @@ class Ledger:
         events: tuple[tuple[str, str], ...] = ()
         if self._events:
             events, self._events = tuple((event.cause, event.evidence) for event in self._events), []
-        thread = self.thread or ""
-        self.requests.rows.append(
-            (thread, response, self.reply, at, model, self.provider, counts, events, self.source, self.cwd)
+        self.requests.add(
+            self.thread or "", response, self.reply, at, model, self.provider, counts, events, self.source, self.cwd
         )
         self.reply = None
         if model is not None:
@@ -336,12 +332,11 @@ class Ledger:
         plain = {name: getattr(self, name) for name in _PLAIN}
         return plain | {
             "models": list(self.models),
-            "requests": self.requests.rows,
+            "requests": self.requests.dump(),
             "compactions": [
                 [c.at, c.trigger, c.before_tokens, c.after_tokens, c.kept, c.dropped, c.line] for c in self.compactions
             ],
             "events": [[event.cause, event.evidence] for event in self._events],
-            "seen": sorted(self._seen),
         }
 
     @classmethod
@@ -349,13 +344,13 @@ class Ledger:
         """Take up the state again."""
         made = cls(path, **{name: state[name] for name in _PLAIN})
         made.models = dict.fromkeys(state["models"])
-        made.requests = RequestRows(state["requests"])
+        made.requests = RequestRows.restore(state["requests"])
         made.compactions = [
             Compaction(at, trigger, before, after, kept, dropped, path, line)
             for at, trigger, before, after, kept, dropped, line in state["compactions"]
         ]
         made._events = [CacheEvent(cause, evidence) for cause, evidence in state["events"]]
-        made._seen = set(state["seen"])
+        made._seen = {response for response in made.requests.request_ids if response is not None}
         return made
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, timedelta, timezone, tzinfo
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -12,10 +13,12 @@ from hypothesis import strategies as st
 
 from hermes_tui.mirror.codec import dump_card, dump_requests, load_summary
 from hermes_tui.model import CacheEvent, CostGrouping, Request, SessionId, SessionRow, StoreRef, Usage, UsageReport
+from hermes_tui.storage.any_json import dump_json, load_json
 from hermes_tui.stores.kept_requests import KeptRequests
 from hermes_tui.stores.log_source import LogSummary
 from hermes_tui.stores.log_usage import UsageLedger
 from hermes_tui.stores.logs import with_requests
+from hermes_tui.stores.request_rows import RequestRows
 from hermes_tui.text import RawText
 
 REF = StoreRef("codex", "/home/ana/.codex", "codex")
@@ -111,3 +114,35 @@ def test_slices_and_lengths_are_those_of_a_tuple() -> None:
     assert (len(kept), kept[0], kept[-2:], list(kept)) == (3, one, made[-2:], list(made))
     with pytest.raises(IndexError):
         kept[3]
+
+
+rows = st.lists(
+    st.tuples(
+        times,
+        words,
+        words,
+        st.tuples(counts, counts, counts, counts, counts),
+        st.lists(st.tuples(st.just("rewind"), st.text(max_size=5)), max_size=2),
+        words,
+        words,
+    ),
+    max_size=12,
+)
+
+
+@given(rows)
+def test_requests_in_columns_are_the_same(rows: list[tuple[Any, ...]]) -> None:
+    """What is kept of them, what they sum up to, and what they are, also when they were put away between."""
+    kept = RequestRows()
+    for number, (at, model, provider, usage, events, source, cwd) in enumerate(rows):
+        if number % 5 == 4:
+            kept = RequestRows.restore(load_json(dump_json(kept.dump())))
+        kept.add(ID, f"r{number}", None, at, model, provider, usage, events, source, cwd)
+    made = tuple(kept)
+    assert [request.usage for request in made] == [Usage(*row[3]) for row in rows]
+    assert [(request.at, request.model, request.cwd) for request in made] == [(row[0], row[1], row[6]) for row in rows]
+    assert made[1:3] == kept[1:3]
+    assert kept == kept.copy() == made
+    one, other = (LogSummary(ROW, some, (), ()) for some in (kept, made))
+    assert dump_requests(one) == dump_requests(other)
+    assert dump_card(one) == dump_card(other)
