@@ -118,19 +118,25 @@ def survey(connection: ReadConnection, schema: Schema) -> Indexes:
     return Indexes(found)
 
 
-def _markers(connection: ReadConnection, schema: Schema) -> dict[str, Any]:
+def _markers(connection: ReadConnection, schema: Schema) -> dict[str, Any] | None:
+    """What the agent notes of its indexes; ``None`` where a damaged page hides it."""
     if not schema.has("state_meta", "key", "value"):
         return {}
-    return dict(connection.rows("SELECT key, value FROM state_meta WHERE key LIKE 'fts%'"))
+    try:
+        return dict(connection.rows("SELECT key, value FROM state_meta WHERE key LIKE 'fts%'"))
+    except StoreDamaged:
+        return None
 
 
-def _described(name: IndexName, table: str, sql: str, triggers: dict[str, str], marks: dict[str, Any]) -> Index:
+def _described(name: IndexName, table: str, sql: str, triggers: dict[str, str], marks: dict[str, Any] | None) -> Index:
     """What the schema and the markers say."""
     trigger = triggers.get(f"{table}_insert")
     inline = "content=" not in sql.replace(" ", "")
     has_calls = "tool_calls" in sql or (inline and trigger is not None and "tool_calls" in trigger)
     prefix = "fts_cjk" if name == "cjk" else "fts"
     problem = None
+    if marks is None:
+        return Index(name, table, inline, has_calls, "what its agent notes of it cannot be read", None)
     if _is_set(marks.get(f"{prefix}_stale")) or (name == "cjk" and _is_set(marks.get("fts_stale"))):
         problem = f"its agent marked it as out of date ({prefix}_stale)"
     elif trigger is None:

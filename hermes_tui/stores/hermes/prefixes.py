@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
+from hermes_tui.storage.errors import StoreDamaged
 from hermes_tui.storage.reading import ReadConnection
 from hermes_tui.stores.hermes.cells import filled_text
 from hermes_tui.stores.hermes.content import HASHED_BYTES
 from hermes_tui.stores.hermes.generations import MOST_PROTECTED
 from hermes_tui.stores.hermes.links import batches
+from hermes_tui.stores.hermes.salvage import salvaged
 from hermes_tui.stores.hermes.schema import Schema
 from hermes_tui.text import RawText
 
@@ -39,7 +42,7 @@ def changed_contexts(
     connection: ReadConnection, schema: Schema, pairs: Sequence[tuple[str, str]]
 ) -> dict[tuple[str, str], RawText]:
     """What differs between these pairs of sessions, the older first; pairs that were sent the same are left out."""
-    prompts = _prompts(connection, schema, list(dict.fromkeys(one for pair in pairs for one in pair)))
+    prompts, _ = salvaged(partial(_prompts, connection, schema), list({one: None for pair in pairs for one in pair}))
     found: dict[tuple[str, str], RawText] = {}
     for pair in pairs:
         one, other = prompts.get(pair[0]), prompts.get(pair[1])
@@ -54,9 +57,11 @@ def _changed_message(connection: ReadConnection, schema: Schema, pair: tuple[str
     """The first of the messages that both begin with whose sent text is another."""
     if not schema.has("messages", "id", "session_id", "role", "content", "api_content"):
         return None
-    for one, other in zip(
-        _beginning(connection, schema, pair[0]), _beginning(connection, schema, pair[1]), strict=False
-    ):
+    try:
+        before, after = (list(_beginning(connection, schema, one)) for one in pair)
+    except StoreDamaged:
+        return None
+    for one, other in zip(before, after, strict=False):
         if one.same != other.same:
             return None
         if one.text != other.text:

@@ -97,7 +97,7 @@ def _of_chains(connection: ReadConnection, schema: Schema, chains: Sequence[Sequ
     ids = [part.id for chain in chains for part in chain]
     # Where a page of usage rows is damaged the sessions rows stand in, as they do in the list.
     usage, _ = salvaged(partial(read_usage_rows, connection, schema), ids)
-    facts = _session_facts(connection, schema, ids)
+    facts, _ = salvaged(partial(_session_facts, connection, schema), ids)
     spent = {
         identity: sorted(
             rows_of_session(own, usage.get(identity, ())), key=lambda row: (row.first_at or 0.0, row.last_at or 0.0)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, NamedTuple
 
 from hermes_tui.model import NO_USAGE, SessionId, SessionRow, StoreRef, Usage
+from hermes_tui.storage.errors import StoreDamaged
 from hermes_tui.storage.reading import ReadConnection
 from hermes_tui.stores.conversation import RUNNING_SECONDS, SPARKLINE_POINTS
 from hermes_tui.stores.hermes.cells import count, filled_text, flag, text_or_none, time_or_none
@@ -298,7 +300,9 @@ def held_sessions(connection: ReadConnection, schema: Schema, now: float) -> fro
     for table, column in (("compression_locks", "session_id"), ("session_turn_leases", "conversation_id")):
         if schema.has(table, column, "expires_at"):
             sql = f"SELECT {column} FROM {table} WHERE typeof(expires_at) IN ('integer', 'real') AND expires_at > ?"
-            found.update(str(row[0]) for row in connection.rows(sql, (now,)))
+            # A damaged table of locks hides who is working, not what was said.
+            with suppress(StoreDamaged):
+                found.update(str(row[0]) for row in connection.rows(sql, (now,)))
     return frozenset(found)
 
 

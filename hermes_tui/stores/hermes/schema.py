@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from hermes_tui.storage.errors import StoreUnreadable
+from hermes_tui.storage.errors import StoreDamaged, StoreUnreadable
 from hermes_tui.storage.reading import ReadConnection
 
 NEWEST_KNOWN: Final = 30
@@ -93,5 +93,9 @@ def _version(connection: ReadConnection, columns: dict[str, frozenset[str]]) -> 
     """The highest number in ``schema_version``."""
     if "version" not in columns.get("schema_version", frozenset()):
         return None
-    row = connection.one("SELECT max(version) FROM schema_version")
+    try:
+        row = connection.one("SELECT max(version) FROM schema_version")
+    except StoreDamaged:
+        # Nothing hangs on it: the health check says that the page is damaged.
+        return None
     return row[0] if row and isinstance(row[0], int) else None

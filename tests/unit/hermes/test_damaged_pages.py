@@ -84,3 +84,30 @@ def test_what_lies_on_a_damaged_page_of_messages_is_counted(cli: Cli, tmp_path: 
         answer = cli("show", identity, "--all", "--json", store=home / "state.db")
         assert answer.code == 0
         assert any("damaged page" in problem["reason"] for problem in answer.json["problems"])
+
+
+@pytest.mark.parametrize("table", ["schema_version", "state_meta", "compression_locks", "gateway_routing"])
+def test_a_damaged_small_table_hides_no_conversation(cli: Cli, tmp_path: Path, table: str) -> None:
+    home = copied(tmp_path)
+    asked = (
+        ("list", "--all"),
+        ("search", "docker"),
+        ("show", NAMES["chain4"], "--conversation"),
+        ("cost",),
+        ("cache",),
+    )
+    whole = [cli(*question, "--json", store=home / "state.db").json for question in asked]
+    damage_first_leaf(home / "state.db", table)
+    for question, before in zip(asked, whole, strict=True):
+        answer = cli(*question, "--json", store=home / "state.db")
+        assert answer.code == 0
+        for key in ("sessions", "hits", "messages", "rows", "totals", "points", "drops"):
+            assert answer.json.get(key) == before.get(key)
+    assert {"damaged", "damaged-pages"} & set(codes(stores(home)["hermes/default"]))
+
+
+def test_points_of_a_chain_stay_where_messages_are_damaged(tmp_path: Path) -> None:
+    home = copied(tmp_path)
+    before = [(point.session_id, point.usage) for point in stores(home)["hermes/default"].requests(None)]
+    damage_first_leaf(home / "state.db", "messages")
+    assert [(point.session_id, point.usage) for point in stores(home)["hermes/default"].requests(None)] == before
