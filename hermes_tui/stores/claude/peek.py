@@ -7,7 +7,7 @@ lies between is seen when the session is opened or stands on the page.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -15,8 +15,9 @@ import orjson
 
 from hermes_tui.stores.claude.header import PROMPT_CUT, Header
 from hermes_tui.stores.claude.inline import ANY_VERSION_BELOW, marked
-from hermes_tui.stores.claude.lines import MESSAGE_TYPES, Fields, text_of, time_of
+from hermes_tui.stores.claude.lines import MESSAGE_TYPES, Fields, message_of, text_of, time_of
 from hermes_tui.stores.claude.parts import parts_of
+from hermes_tui.stores.claude.texts import user_text
 
 LITE: Final = 65_536
 """Bytes of head and tail (facts/claude-code.md section 2)."""
@@ -163,12 +164,24 @@ def _take_message(result: Peek, fields: Fields) -> None:
     if uuid is not None and text_of(fields.get("parentUuid")) is None:
         result.roots.append(uuid)
     if result.first_prompt is None and fields.get("type") == "user":
-        for part in parts_of(fields):
-            if part.kind == "prompt":
-                result.first_prompt = part.text[:PROMPT_CUT]
+        for kind, text, stored in _texts(fields):
+            if kind == "prompt":
+                result.first_prompt = text[:PROMPT_CUT]
                 return
-            if result.command is None and part.sent is not None and part.text[:1] in "/!" and " " in part.text:
-                result.command = part.text[:PROMPT_CUT]
+            if result.command is None and stored != text and text[:1] in "/!" and " " in text:
+                result.command = text[:PROMPT_CUT]
+
+
+def _texts(fields: Fields) -> Iterator[tuple[str, str, str]]:
+    """Kind, shown and stored text of the parts of a user line; most prompts are one string."""
+    content = message_of(fields).get("content")
+    if type(content) is str and content:
+        meta = fields.get("isMeta") is True or fields.get("isVisibleInTranscriptOnly") is True
+        shown = user_text(content, meta=meta, summary=fields.get("isCompactSummary") is True)
+        yield shown.kind, shown.text, content
+        return
+    for part in parts_of(fields):
+        yield part.kind, part.text, part.text if part.sent is None else part.sent
 
 
 def _take_tail(result: Peek, tail: bytes, *, whole: bool) -> tuple[Header, int]:

@@ -96,7 +96,7 @@ class ClaudeStore(LogStore):
 
     def _ends_of(self, log: LogFile) -> Ends:
         known = self._ends.get(log.path)
-        if known is not None and known[0] == log:
+        if known is not None and (known[0] is log or known[0] == log):
             return known[1]
         found = ends_of(self._both_ends(log))
         self._remember_ends(log, found)
@@ -181,10 +181,15 @@ class ClaudeStore(LogStore):
     def _agents_inside(self, log: LogFile) -> tuple[Inline, ...]:
         """Sub-agents whose lines stand in this session's file; looked for in small files and those of old builds."""
         ends = self._ends.get(log.path)
-        if ends is None or ends[0] != log or not log.size or not may_hold(ends[1].version, log.size):
+        if (
+            ends is None
+            or (ends[0] is not log and ends[0] != log)
+            or not log.size
+            or not may_hold(ends[1].version, log.size)
+        ):
             return ()
         known = self._inside.get(log.path)
-        if known is not None and known[0] == log:
+        if known is not None and (known[0] is log or known[0] == log):
             return known[1]
         try:
             inside = ends[1].agents if ends[1].agents is not None else holds(log.path)
