@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
-from operator import add
 from typing import Any, Final, NamedTuple, overload
 
 from hermes_tui.model import PROMPT_BANDS, CostStatus, Request, Spend, Usage, prompt_band
 from hermes_tui.stores.conversation import SpendLedger
-from hermes_tui.stores.request_rows import RequestRows
+from hermes_tui.stores.request_rows import SLOT_SECONDS as SLOT_SECONDS
+from hermes_tui.stores.request_rows import RequestRows, slot_of
 from hermes_tui.text import RawText
 
 _FIRST_BAND: Final = PROMPT_BANDS[1]
-SLOT_SECONDS: Final = 900
-"""Every zone's days begin at a quarter of an hour, so that sums by slot can be added up to local days."""
 
 
 class Slot(NamedTuple):
@@ -50,7 +46,7 @@ def slots_of(requests: Sequence[Request]) -> tuple[Slot, ...]:
         size = usage.input + usage.cache_read + usage.cache_write
         # As prompt_band does it; a row of sums has no band of its own.
         band = 0 if size <= _FIRST_BAND or calls != 1 else prompt_band(size)
-        place = (_begin(at), request.source, request.cwd, request.session_key)
+        place = (slot_of(at), request.source, request.cwd, request.session_key)
         key = (*place, request.model, request.provider, request.task, band, request.cost_status)
         total = sums.get(key)
         if total is None:
@@ -70,38 +66,17 @@ def slots_of(requests: Sequence[Request]) -> tuple[Slot, ...]:
 
 
 def _slots_of_rows(requests: RequestRows) -> tuple[Slot, ...]:
-    """The same of columns: neighbours mostly belong together, and are added up without a loop."""
-    at, source, cwd, model, provider, *counts = requests.whole(
-        "at", "source", "cwd", "model", "provider", "input", "output", "cache_read", "cache_write", "reasoning"
+    """The same of requests that sum themselves up."""
+    return tuple(
+        Slot(
+            begin,
+            source,
+            cwd,
+            None,
+            Spend(model=model, provider=provider, usage=Usage(*counts), requests=calls, band=band, last_at=last),
+        )
+        for (begin, source, cwd, model, provider, band), (*counts, calls, last) in requests.sums().items()
     )
-    given, output, read, written, reasoning = counts
-    sizes = map(add, map(add, given, read), written)
-    bands = [0 if size <= _FIRST_BAND else prompt_band(size) for size in sizes]
-    keys = zip(map(_begin, at), source, cwd, model, provider, bands, strict=True)
-    sums: dict[tuple[Any, ...], _Sums] = {}
-    first = 0
-    for (begin, where, folder, what, whose, band), alike_ones in groupby(keys):
-        last = first + len(list(alike_ones))
-        key = (begin, where, folder, None, what, whose, "", band, None)
-        total = sums.get(key)
-        if total is None:
-            total = sums[key] = _Sums()
-        total.input += sum(given[first:last])
-        total.output += sum(output[first:last])
-        total.read += sum(read[first:last])
-        total.write += sum(written[first:last])
-        total.reasoning += sum(reasoning[first:last])
-        total.calls += last - first
-        if begin is not None:
-            newest = max(at[first:last])
-            if total.last is None or newest > total.last:
-                total.last = newest
-        first = last
-    return _slots(sums)
-
-
-def _begin(at: float | None) -> int | None:
-    return None if at is None or not math.isfinite(at) else int(at // SLOT_SECONDS) * SLOT_SECONDS
 
 
 def _slots(sums: Mapping[tuple[Any, ...], _Sums]) -> tuple[Slot, ...]:

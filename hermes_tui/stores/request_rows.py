@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import repeat
+from itertools import groupby
+from operator import add
 from typing import Any, Final, overload
 
-from hermes_tui.model import CacheEvent, Request, SessionId, Usage
+from hermes_tui.model import PROMPT_BANDS, CacheEvent, Request, SessionId, Usage, prompt_band
 from hermes_tui.text import RawText
 
 Counts = tuple[int, int, int, int, int]
@@ -22,17 +24,25 @@ _CONSTANTS: Final[Mapping[str, Sequence[object]]] = {
 }  # fmt: skip
 """What is the same for every request of an agent that tells tokens and no money."""
 Events = Sequence[Sequence[str]]
+SumKey = tuple[Any, ...]
+"""Begin of the slot, source, folder, model, provider, price band."""
+SLOT_SECONDS: Final = 900
+"""Every zone's days begin at a quarter of an hour, so that sums by slot can be added up to local days."""
+_FIRST_BAND: Final = PROMPT_BANDS[1]
 
 
 class RequestRows(Sequence[Request]):
     """A sequence of requests that makes them when somebody looks at them."""
 
-    __slots__ = ("_columns", "_made")
+    __slots__ = ("_columns", "_made", "_summed", "_sums")
     __hash__ = None  # type: ignore[assignment]  # as a list
 
     def __init__(self) -> None:
         self._columns: tuple[list[Any], ...] = tuple([] for _ in _NAMES)
         self._made: tuple[Request, ...] = ()
+        self._sums: dict[SumKey, list[Any]] = {}
+        self._summed = 0
+        """Requests that are in the sums."""
 
     def add(
         self,
@@ -56,6 +66,7 @@ class RequestRows(Sequence[Request]):
         """The same requests, to which no more are added."""
         made = RequestRows()
         made._columns = tuple(column.copy() for column in self._columns)
+        made._sums, made._summed = {key: total.copy() for key, total in self._sums.items()}, self._summed
         return made
 
     @property
@@ -97,21 +108,50 @@ class RequestRows(Sequence[Request]):
             **_CONSTANTS, **named, "chain": named["session_id"], "reports_writes": [count > 0 for count in writes]
         }  # fmt: skip
 
-    def whole(self, *names: str) -> list[Sequence[Any]]:
-        """These columns with a value for each request."""
-        return [self._columns[_NAMES.index(name)] for name in names]
+    def sums(self) -> Mapping[SumKey, Sequence[Any]]:
+        """What requests that are alike sum up to, in the order they first come; what was summed is kept.
+
+        Values are the five counts, how many they are, and the newest time.
+        """
+        new = [column[self._summed :] for column in self._columns]
+        self._summed = len(self)
+        _, _, _, at, model, provider, _, source, cwd, given, output, read, written, reasoning = new
+        sizes = map(add, map(add, given, read), written)
+        bands = [0 if size <= _FIRST_BAND else prompt_band(size) for size in sizes]
+        first = 0
+        # Neighbours mostly belong together, and are added up without a loop.
+        for key, some in groupby(zip(map(slot_of, at), source, cwd, model, provider, bands, strict=True)):
+            last = first + len(list(some))
+            newest = None if key[0] is None else max(at[first:last])
+            totals = [sum(column[first:last]) for column in (given, output, read, written, reasoning)]
+            known = self._sums.get(key)
+            if known is None:
+                self._sums[key] = [*totals, last - first, newest]
+            else:
+                known[:6] = map(add, known, (*totals, last - first))
+                if newest is not None and (known[6] is None or newest > known[6]):
+                    known[6] = newest
+            first = last
+        return self._sums
 
     def dump(self) -> list[object]:
         """All of it as JSON values."""
-        return [len(self), *map(_short, self._columns)]
+        sums = [[*key, *total] for key, total in self.sums().items()]
+        return [len(self), sums, *map(_short, self._columns)]
 
     @classmethod
     def restore(cls, values: list[Any]) -> RequestRows:
         """What :meth:`dump` gave."""
         made = cls()
-        count, *columns = values
-        made._columns = tuple(column if len(column) == count else list(repeat(column[0], count)) for column in columns)
+        count, sums, *columns = values
+        made._columns = tuple(column if len(column) == count else column * count for column in columns)
+        made._sums, made._summed = {tuple(total[:6]): total[6:] for total in sums}, count
         return made
+
+
+def slot_of(at: float | None) -> int | None:
+    """Where the slot of a time begins, Unix seconds; ``None`` for what is no time."""
+    return None if at is None or not math.isfinite(at) else int(at // SLOT_SECONDS) * SLOT_SECONDS
 
 
 def _short(column: list[Any]) -> list[Any]:
