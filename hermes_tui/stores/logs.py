@@ -420,7 +420,8 @@ class LogStore(KeptLogs):
             findings = (*self._problem_findings(index), *self.own_findings(index))
         except (OSError, StorageError) as error:
             advice = advice_for(error) if isinstance(error, OSError) else error.advice
-            finding = Finding("store-unreadable", "error", str(error), advice=advice, paths=(self.ref.path,))
+            detail = str(error) if isinstance(error, OSError) else f"{error.title}: {error.detail}"
+            finding = Finding("store-unreadable", "error", detail, advice=advice, paths=(self.ref.path,))
             return StoreStatus(self.ref, "unreadable", None, None, findings=(finding,))
         state: StoreState = "ok" if index.rows else "empty"
         if any(finding.severity != "info" for finding in findings):

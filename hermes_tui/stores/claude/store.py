@@ -453,6 +453,8 @@ class ClaudeStore(LogStore):
         if verb != "rename":
             return None
         row = self.index().rows.get(session_id)
+        if row is not None and not row.resumable:
+            return None
         there = f"cd {shlex.quote(row.cwd)} && " if row is not None and row.cwd else ""
         typed = shlex.quote(f"/rename {title or 'TITLE'}")
         home = "" if self._default_home else f"{VARIABLE}={shlex.quote(self.ref.path)} "

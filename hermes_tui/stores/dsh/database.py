@@ -41,6 +41,7 @@ _SESSIONS: Final = (
     "SELECT id, version, created_at, cwd, parent_session, seed_length, origin, delegation_depth, revision"
     " FROM sessions ORDER BY id"
 )
+_STRAYS: Final = "SELECT COUNT(*) FROM events WHERE session_id NOT IN (SELECT id FROM sessions)"
 _EVENTS: Final = (
     "SELECT seq, type, time, data, surface_op, ignorable FROM events"
     " WHERE session_id = ? AND seq > ? ORDER BY seq LIMIT ?"
@@ -78,6 +79,15 @@ class DatabaseBackend:
         self._interrupts = interrupts
         self._lock = threading.Lock()
         self._listed: tuple[FileStamp, list[tuple[LogFile, Header]]] | None = None
+
+    def stray_events(self) -> int:
+        """How many rows of events name a session that is not in the database.
+
+        Raises:
+            StorageError: the database cannot be read.
+        """
+        with self._open() as connection:
+            return int(str(connection.rows(_STRAYS)[0][0]))
 
     def user_version(self) -> int | None:
         """The schema's number."""

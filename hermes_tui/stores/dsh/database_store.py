@@ -73,6 +73,14 @@ class DshDatabaseStore(DshStore):
         detail = f"schema {version} is not the known one ({USER_VERSION}); what fits is read"
         return (Finding("unknown-schema", "warn", detail, paths=(self.ref.path,)),)
 
+    def findings(self) -> Sequence[Finding]:
+        """See :meth:`Store.findings`; also the events whose session is gone."""
+        found = super().findings()
+        if self.status().state == "unreadable" or not (strays := self._database.stray_events()):
+            return found
+        detail = f"{strays} events of sessions that are not in the database; they are not shown"
+        return (*found, Finding("stray-events", "warn", detail, strays, paths=(self.ref.path,)))
+
     def extra_stamp(self) -> object:
         """See :meth:`LogStore.extra_stamp`."""
         return self._database.stamp()

@@ -166,6 +166,7 @@ def test_commands_name_the_config_folder_and_quote_the_title(store: ClaudeStore,
     assert f" && CLAUDE_CONFIG_DIR={folder} claude --resume {BASIC} " in renamed
     assert "'/rename it'\"'\"'s new; rm -rf /'" in renamed
     assert store.change_command("delete", SessionId(BASIC)) is None
+    assert store.change_command("rename", SessionId("agent-a30bafb0196f3212d"), "a sub-agent") is None
 
 
 def test_the_package_knows_its_folder(folder: Path, tmp_path: Path) -> None:

@@ -189,3 +189,15 @@ def test_new_rows_are_seen(database: Database) -> None:
     writer.close()
     assert store.stamp() != stamp
     assert row_of(store).message_count == 2
+
+
+def test_events_whose_session_is_gone_are_counted(database: Database) -> None:
+    database.user("hello")
+    database.end()
+    store = database.store()
+    assert "stray-events" not in {finding.code for finding in store.findings()}
+    writer = apsw.Connection(str(database.path))
+    copied = "seq, type, time, data, source_event_seqs, surface_op, ignorable"
+    writer.execute(f"INSERT INTO events (session_id, {copied}) SELECT 'gone', {copied} FROM events")
+    writer.close()
+    assert {finding.code: finding.count for finding in store.findings()}["stray-events"] == 2
