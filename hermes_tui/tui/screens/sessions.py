@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, cast
@@ -30,7 +29,7 @@ from hermes_tui.tui.commands import bindings_for
 from hermes_tui.tui.desk import Desk
 from hermes_tui.tui.inks import Line, Run, spread
 from hermes_tui.tui.messages import LibraryOpened, ListShown, LookForStores, MirrorMoved, ShowPlace, ShowTranscript
-from hermes_tui.tui.screens.session_changes import ChangingList
+from hermes_tui.tui.screens.session_loading import ROWS_FIRST, LoadingList
 from hermes_tui.tui.stylesheets import sheet
 from hermes_tui.tui.views.annotated import read_annotations
 from hermes_tui.tui.views.facets import ORDERS, Facets, left_out_text, origins_text, summary
@@ -48,35 +47,21 @@ AGE_EVERY: Final = 30.0
 if TYPE_CHECKING:
     from hermes_tui.library.annotations import Annotation
 
-FIRST: Final = 300
-"""Rows asked for before all: the first screen does not wait for the ids of 70,000 conversations."""
 WHOLE_EVERY: Final = 15.0
 """Seconds between two readings of all ids while a store changes; the newest rows are read each time."""
 WITHOUT_STORES: Final = ("sessions.demo", "sessions.reload")
 """Commands that make sense where no store was found."""
-ROWS_FIRST: Final = 0.4
-"""Seconds that all else waits at most for the first rows."""
 SETTLE: Final = 0.12
 """Seconds after the last key before the list is filtered or a preview read."""
 
 
-class SessionsScreen(ChangingList):
+class SessionsScreen(LoadingList):
     """What is there?"""
 
     PLACE = "sessions"
     TAB = "sessions"
     CSS_PATH = sheet("sessions.tcss")
     BINDINGS: ClassVar[list[BindingType]] = [*bindings_for("sessions")]
-
-    @dataclass
-    class Listed(Message):
-        """The ids of the list are here."""
-
-        facets: Facets
-        listing: CatalogListing
-        stamps: tuple[object, ...]
-        whole: bool
-        """Whether every id is in it."""
 
     @dataclass
     class AnnotationsRead(Message):
@@ -108,8 +93,6 @@ class SessionsScreen(ChangingList):
         self._listed_facets: Facets | None = None
         self._whole_later: Timer | None = None
         """Reads every id some time after a change."""
-        self._rows_seen = threading.Event()
-        """The first rows are on the screen."""
         self._number = 0
         """Counts listings, so that a late page of an older one is not shown."""
         self._stamps: tuple[object, ...] | None = None
@@ -189,41 +172,8 @@ class SessionsScreen(ChangingList):
 
     # The list.
 
-    def narrowed(self, library: Library) -> Library:
-        """The library with the stores that agent, profile and store leave."""
-        facets = self.facets
-        stores = tuple(
-            store
-            for store in library.stores
-            if facets.agent in (None, store.ref.agent)
-            and facets.profile in (None, store.ref.profile or "default")
-            and facets.store in (None, store.ref.name)
-        )
-        return library if stores == library.stores else dataclasses.replace(library, stores=stores)
-
-    @work(thread=True, exclusive=True, group="list", exit_on_error=False, description="Reading the list")
-    def load_list(self, whole: bool = True) -> None:
-        """Ask every store for its newest ids, then for all of them."""
-        library, facets = self.desk.library, self.facets
-        if library is None or not library.stores:
-            return
-        stamps = tuple(store.stamp() for store in library.stores)
-        narrowed = self.narrowed(library)
-        found = catalog.listing(narrowed, facets.query(), FIRST)
-        worker = get_current_worker()
-        if worker.is_cancelled:
-            return
-        complete = found.total <= len(found.entries)
-        self.post_message(self.Listed(facets, found, stamps, complete))
-        if whole and not complete:
-            # Reading 70,000 ids takes the processor from the first rows, and makes a page on its way be read twice.
-            self._rows_seen.wait(ROWS_FIRST)
-            found = catalog.listing(narrowed, facets.query())
-            if not worker.is_cancelled:
-                self.post_message(self.Listed(facets, found, stamps, True))
-
-    @on(Listed)
-    def _listed(self, event: Listed) -> None:
+    @on(LoadingList.Listed)
+    def _listed(self, event: LoadingList.Listed) -> None:
         if event.facets != self.facets:
             return
         rows = self.rows

@@ -1,0 +1,43 @@
+"""The list asks one question at a time, and the newest of those that came meanwhile."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from hermes_tui.model import Listing, ListQuery
+from tests.pilot.memory_store import demo_library
+from tests.pilot.steps import browsing
+
+
+async def test_letters_typed_while_the_list_is_read_are_not_asked_at_once() -> None:
+    library, store, _ = demo_library()
+    asked: list[str] = []
+    under_way: list[int] = []
+    held, going = threading.Event(), threading.Semaphore(0)
+    plain = store.listing
+
+    def slow(query: ListQuery, limit: int | None = None) -> Listing:
+        under_way.append(1)
+        asked.append(query.text)
+        assert len(under_way) == 1, "two questions at once"
+        if query.text and not held.is_set():
+            held.set()
+            going.acquire(timeout=30)
+        under_way.pop()
+        return plain(query, limit)
+
+    async with browsing(library) as user:
+        store.listing = slow  # type: ignore[method-assign]
+        pilot: Any = user.pilot
+        await pilot.press("slash", "c")
+        await pilot.pause(0.3)
+        assert held.is_set()
+        for letter in "art":
+            await pilot.press(letter)
+            await pilot.pause(0.2)
+        going.release()
+        await user.settle()
+        await user.settle()
+        user.sees("/ cart", "1 match")
+        assert asked == ["c", "cart"]
