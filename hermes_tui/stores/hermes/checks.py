@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from hermes_tui.model import Finding, StoreRef
 from hermes_tui.storage.errors import DeadlineExceeded, Interrupted, SchemaDrift, StorageError, StoreDamaged
 from hermes_tui.storage.reading import ReadConnection
+from hermes_tui.storage.statement import Row
 from hermes_tui.stores.hermes.asking import Asking
 from hermes_tui.stores.hermes.cells import EARLIEST, LATEST, MOST, json_or_none
 from hermes_tui.stores.hermes.discovery import Home, setting
@@ -162,28 +163,51 @@ def _message_cells(connection: ReadConnection, schema: Schema, now: float) -> It
         yield Finding("null-active", "info", detail, unmarked, paths=(connection.path,))
 
 
+_TEXTS: Final = {
+    "messages": ("content", "tool_calls", "tool_name"),
+    "sessions": ("source", "model", "title", "cwd", "display_name", "session_key"),
+}
+"""Cells whose text is shown."""
+
+
 def _bad_text(connection: ReadConnection, schema: Schema, now: float) -> Iterator[Finding]:
     """Text that is not UTF-8."""
     del now
-    if not schema.has("messages", "id", "content"):
-        return
-    bad: list[str] = []
-    last: int | None = None
-    while True:
-        rows = connection.rows(
-            "SELECT id, CASE WHEN octet_length(content) < 65536 AND typeof(content) = 'text' THEN CAST(content AS BLOB)"
-            " END FROM messages WHERE id > ? ORDER BY id LIMIT ?",
-            (-(1 << 63) if last is None else last, ROWS_AT_ONCE),
-        )
-        if not rows:
-            break
-        last = rows[-1][0]
+    encoding = connection.one("PRAGMA encoding")
+    for table, names in _TEXTS.items():
+        shown = [name for name in names if schema.has(table, "id", name)]
+        if not shown or encoding != ("UTF-8",):
+            continue
+        bad = list(_not_utf8(connection, table, shown))
+        if bad:
+            detail = f"{table.capitalize()} whose text is not UTF-8, shown with U+FFFD in it: {_named(bad)}."
+            yield Finding("bad-utf8", "warn", detail, len(bad), paths=(connection.path,))
+
+
+def _not_utf8(connection: ReadConnection, table: str, names: list[str]) -> Iterator[str]:
+    """The ids of rows with such a cell; a long text is not looked through."""
+    cells = ", ".join(
+        f"CASE WHEN octet_length({name}) < 65536 AND typeof({name}) = 'text' THEN CAST({name} AS BLOB) END"
+        for name in names
+    )
+    for rows in _batches_of(connection, table, cells):
         # One decode for thousands of rows; row by row only where that fails.
-        if not _is_text(b"\n".join(row[1] for row in rows if row[1])):
-            bad += [str(row[0]) for row in rows if row[1] and not _is_text(row[1])]
-    if bad:
-        detail = f"Messages whose text is not UTF-8, shown with U+FFFD in it: {_named(bad)}."
-        yield Finding("bad-utf8", "warn", detail, len(bad), paths=(connection.path,))
+        if not _is_text(b"\n".join(cell for row in rows for cell in row[1:] if cell)):
+            yield from (str(row[0]) for row in rows if not _is_text(b"\n".join(cell for cell in row[1:] if cell)))
+
+
+def _batches_of(connection: ReadConnection, table: str, cells: str) -> Iterator[Sequence[Row]]:
+    """Messages in batches, so that nothing is held for long; sessions are few."""
+    if table != "messages":
+        yield connection.rows(f"SELECT id, {cells} FROM {table}")
+        return
+    last = -(1 << 63)
+    while rows := connection.rows(
+        f"SELECT id, {cells} FROM {table} WHERE id > ? AND typeof(id) = 'integer' ORDER BY id LIMIT ?",
+        (last, ROWS_AT_ONCE),
+    ):
+        last = rows[-1][0]
+        yield rows
 
 
 def _is_text(raw: bytes) -> bool:

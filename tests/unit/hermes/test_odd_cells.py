@@ -102,3 +102,17 @@ def test_a_channel_is_followed_through_compaction_in_both_lists(cli: Cli, tmp_pa
     for options, ids in (([], chain[:1]), (["--sessions"], chain), (["--sessions", "--order", "started"], chain)):
         found = cli("list", "--channel", "k9", *options, "--json", store=store).json
         assert [row["id"] for row in found["sessions"]] == ids
+
+
+def test_text_that_is_not_utf8_is_told_wherever_it_is_shown(tmp_path: Path) -> None:
+    bad = "CAST(x'6964ff' AS TEXT)"
+    store = changed(
+        tmp_path,
+        "DROP TRIGGER messages_fts_update",
+        "DROP TRIGGER messages_fts_trigram_update",
+        f"UPDATE messages SET tool_calls = {bad} WHERE id = 3",
+        f"UPDATE messages SET content = {bad} WHERE id IN (3, 5)",
+        f"UPDATE sessions SET title = {bad} WHERE id = '{NAMES['plain']}'",
+    )
+    told = {one.detail.split(" ")[0]: one.count for one in store.findings() if one.code == "bad-utf8"}
+    assert told == {"Messages": 2, "Sessions": 1}
