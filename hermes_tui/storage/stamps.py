@@ -1,9 +1,12 @@
-"""Whether a database can have changed, told by stat alone."""
+"""Whether a database can have changed, and which file an entry of a folder is, told by stat alone."""
 
 from __future__ import annotations
 
 import os
+from typing import Final
 
+LISTED_WITH_INODES: Final = os.name != "nt"
+"""Windows lists a folder without the numbers of its files: all of them would be one and the same."""
 Stat = tuple[int, int, int, int]
 FileStamp = tuple[Stat | None, Stat | None, Stat | None, Stat | None]
 """Database, -wal, -shm, -journal: device, inode, size, modification time in ns; ``None``: not there."""
@@ -46,6 +49,15 @@ def database_evidence(path: str | os.PathLike[str]) -> tuple[str, int] | None:
         newest = max(newest, found.st_mtime_ns, found.st_ctime_ns)
         seen.append((found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns))
     return None if seen[0] is None or seen[2] is not None else (repr(seen), newest)
+
+
+def entry_stat(entry: os.DirEntry[str]) -> os.stat_result:
+    """One file of a folder, with device and inode on every system.
+
+    Raises:
+        OSError: it is gone or may not be looked at.
+    """
+    return entry.stat() if LISTED_WITH_INODES else os.stat(entry.path)  # noqa: PTH116
 
 
 def stat_of(path: str) -> Stat | None:

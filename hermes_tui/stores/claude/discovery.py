@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from hermes_tui.model import SessionId
+from hermes_tui.storage.stamps import entry_stat
 from hermes_tui.stores.logs import LogFile
 
 PROJECTS: Final = "projects"
@@ -158,7 +159,7 @@ class _Walker:
 
     def _add(self, entry: os.DirEntry[str], session_id: SessionId, agent: Agent | None) -> None:
         try:
-            info = entry.stat()
+            info = entry_stat(entry)
         except OSError as error:
             self.walk.unreadable[entry.path] = error.strerror or str(error)
             return

@@ -10,6 +10,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Final
 
+from hermes_tui.storage.stamps import entry_stat
 from hermes_tui.stores.codex.rollout import looks_like_rollout, read_name
 from hermes_tui.stores.log_source import LogFile
 
@@ -110,7 +111,7 @@ def _add(
         return
     try:
         # A Path for each of thousands of files costs more than the stat.
-        stat = os.stat(path) if entry is None else entry.stat()  # noqa: PTH116
+        stat = os.stat(path) if entry is None else entry_stat(entry)  # noqa: PTH116
     except OSError as error:
         found.unreadable[path] = error.strerror or str(error)
         return

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from hermes_tui.model import SessionId
+from hermes_tui.storage.stamps import entry_stat
 from hermes_tui.stores.logs import LogFile
 
 SESSIONS: Final = "sessions"
@@ -108,7 +109,7 @@ def _newest(folder: os.DirEntry[str], found: Walk, seen: set[tuple[int, int]]) -
         with os.scandir(folder.path) as entries:
             logs = [(log_generation(entry.name), entry) for entry in entries]
             numbered = [(generation, entry) for generation, entry in logs if generation is not None]
-            stats = [(generation, entry, entry.stat()) for generation, entry in numbered if entry.is_file()]
+            stats = [(generation, entry, entry_stat(entry)) for generation, entry in numbered if entry.is_file()]
     except OSError as error:
         found.unreadable[folder.path] = error.strerror or str(error)
         return None
