@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from operator import itemgetter
 from typing import Any, Final
 
 from hermes_tui.model import MessageKind
@@ -112,28 +111,15 @@ TEXT_KEY: Final = "t:"
 def kept_by(payload: Mapping[str, object]) -> frozenset[str]:
     """What a ``compacted`` record leaves in the model's view, by id, or by text where items have no ids."""
     history = payload.get("replacement_history")
-    if type(history) is list and (ids := _ids_of(history)) is not None:
-        return ids
     found: set[str] = set()
     for item in history if isinstance(history, list) else ():
-        item_id = string(mapping(item).get("id"))
-        if item_id is not None:
+        # Thousands of items a time, nearly all with an id: no call for each.
+        item_id = item.get("id") if type(item) is dict else None
+        if type(item_id) is str and item_id:
             found.add(item_id)
         elif mapping(item).get("role") == "user":
             found.add(TEXT_KEY + items.prompt_text(mapping(item))[:TITLE_LENGTH])
     return frozenset(found)
-
-
-def _ids_of(history: Sequence[Any]) -> frozenset[str] | None:
-    """The ids of the items when each has one, without a call for each: there are thousands; else ``None``."""
-    try:
-        ids = frozenset(map(_ID, history))
-    except (KeyError, TypeError):
-        return None
-    return ids if all(type(one) is str and one for one in ids) else None
-
-
-_ID: Final = itemgetter("id")
 
 
 Sink = Callable[[Entry], None]
