@@ -166,6 +166,18 @@ def open_log(path: str | os.PathLike[str]) -> BinaryIO:
         raise
 
 
+def read_at(handle: int, length: int, offset: int) -> bytes:
+    """At most so many bytes at an offset; moves the handle where the system has no other way (Windows).
+
+    Raises:
+        OSError: they cannot be read.
+    """
+    if hasattr(os, "pread"):
+        return os.pread(handle, length, offset)
+    os.lseek(handle, offset, os.SEEK_SET)
+    return os.read(handle, length)
+
+
 def is_zstd(file: BinaryIO) -> bool:
     file.seek(0)
     magic = file.read(4)

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 import orjson
 
+from hermes_tui.storage.log_bytes import read_at
 from hermes_tui.stores.claude.header import PROMPT_CUT, Header
 from hermes_tui.stores.claude.inline import ANY_VERSION_BELOW, marked
 from hermes_tui.stores.claude.lines import MESSAGE_TYPES, Fields, message_of, text_of, time_of
@@ -85,14 +86,14 @@ def peek(path: str, size: int, *, inside: bool = False) -> Peek:
         OSError: it cannot be read.
     """
     result = Peek()
-    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    file = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
     try:
         if inside and size < ANY_VERSION_BELOW:
-            text = os.pread(file, size, 0)
+            text = read_at(file, size, 0)
             result.agents = marked(text)
             _read(result, lambda length, start: text[start : start + length], size)
         else:
-            _read(result, lambda length, start: os.pread(file, length, start), size)
+            _read(result, lambda length, start: read_at(file, length, start), size)
     finally:
         os.close(file)
     return result

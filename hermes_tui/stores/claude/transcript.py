@@ -26,6 +26,7 @@ from hermes_tui.model import (
     Usage,
 )
 from hermes_tui.storage.jsonl import Record, read_line_at, read_records
+from hermes_tui.storage.log_bytes import read_at
 from hermes_tui.storage.log_lines import read_lines
 from hermes_tui.stores.claude.fold import TranscriptFold, mark_of
 from hermes_tui.stores.claude.giants import salvaged
@@ -132,7 +133,7 @@ def parts_of_lines(
     """
     if all(entry.uuid in known for entry in entries):
         return [known[entry.uuid] for entry in entries]
-    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    file = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
     try:
         return [known[entry.uuid] if entry.uuid in known else _parts_at(file, entry) for entry in entries]
     finally:
@@ -142,7 +143,7 @@ def parts_of_lines(
 def _parts_at(file: int, entry: Entry) -> tuple[PartHead, ...]:
     """The parts of one usual line; none where the log was written anew meanwhile and another line stands there."""
     try:
-        fields = fields_of(orjson.loads(os.pread(file, entry.length, entry.offset)))
+        fields = fields_of(orjson.loads(read_at(file, entry.length, entry.offset)))
     except orjson.JSONDecodeError:
         return ()
     if fields is None or fields.get("uuid") != entry.uuid:

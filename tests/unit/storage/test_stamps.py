@@ -51,7 +51,7 @@ os_scandir = os.scandir
 
 
 @pytest.mark.parametrize("package", [CLAUDE, CODEX, DSH], ids=["claude", "codex", "dsh"])
-def test_every_log_is_found_where_folders_are_listed_without_inodes(
+def test_every_log_is_found_and_read_with_what_windows_has(
     package: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from hermes_tui.library.demo import write_demo
@@ -63,5 +63,11 @@ def test_every_log_is_found_where_folders_are_listed_without_inodes(
     listed = there.listing(ListQuery()).total
     monkeypatch.setattr(os, "scandir", WindowsListing)
     monkeypatch.setattr(stamps, "LISTED_WITH_INODES", False)
+    for missing in ("pread", "O_CLOEXEC", "O_NONBLOCK", "geteuid"):
+        monkeypatch.delattr(os, missing)
     (again,) = package.open(tmp_path / "examples" / name, {})
-    assert again.listing(ListQuery()).total == listed > 3
+    found = again.listing(ListQuery())
+    assert found.total == listed > 3
+    for entry in found.entries:
+        (*_, heads) = again.transcript(again.chain(entry.id)).heads()
+        assert again.transcript(again.chain(entry.id)).load(list(heads))
