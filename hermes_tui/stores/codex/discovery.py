@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
 from pathlib import Path
+from stat import S_ISREG
 from typing import Final
 
 from hermes_tui.storage.stamps import entry_stat
@@ -114,6 +115,9 @@ def _add(
         stat = os.stat(path) if entry is None else entry_stat(entry)  # noqa: PTH116
     except OSError as error:
         found.unreadable[path] = error.strerror or str(error)
+        return
+    if not S_ISREG(stat.st_mode):
+        found.unreadable[path] = "it is no file"  # a pipe would be waited for
         return
     key = (stat.st_dev, stat.st_ino)
     if key in seen:

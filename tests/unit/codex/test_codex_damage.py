@@ -184,6 +184,16 @@ def test_links_loops_and_locked_folders(tmp_path: Path) -> None:
         closed.chmod(0o700)
 
 
+def test_a_pipe_named_like_a_rollout_is_told_and_not_waited_for(tmp_path: Path) -> None:
+    write(tmp_path, TWO_TURNS)
+    pipe = tmp_path / "sessions" / f"rollout-2026-11-18T10-00-00-{OTHER}.jsonl"
+    os.mkfifo(pipe)
+    store = open_home(tmp_path)
+    assert ids(store) == [THREAD]
+    (told,) = [finding for finding in store.status().findings if finding.code == "unreadable-folder"]
+    assert (told.paths, told.detail) == ((str(pipe),), f"cannot be looked into: {pipe} (it is no file)")
+
+
 def test_unknown_types_are_shown(tmp_path: Path) -> None:
     odd = [line("telepathy", {"thought": "?"}), event("mind_read", note="x"), line("response_item", {"type": "spell"})]
     write(tmp_path, [*TWO_TURNS, *odd])
