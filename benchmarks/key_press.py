@@ -15,7 +15,6 @@ import asyncio
 import os
 import pty
 import statistics
-import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -207,4 +206,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

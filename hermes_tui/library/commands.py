@@ -46,9 +46,9 @@ def shown_key(key: str) -> str:
     return KEY_SIGNS.get(key, key)
 
 
-def shown_keys(command: Command) -> str:
-    """All keys of a command, as people write them."""
-    return " ".join(shown_key(key) for key in command.key.split(","))
+def shown_keys(command: Command, keys: str | None = None) -> str:
+    """All keys of a command, as people write them; ``keys`` are those it was given instead."""
+    return " ".join(shown_key(key.strip()) for key in (command.key if keys is None else keys).split(","))
 
 
 COMMANDS: Final[tuple[Command, ...]] = (

@@ -188,7 +188,8 @@ class HermesTui(KeysInOrder):
         if settings.theme in self.available_themes and not self._environ.get("NO_COLOR"):
             self.theme = settings.theme
         ids = {command.id for command in COMMANDS}
-        self.set_keymap({name: keys for name, keys in settings.keymap if name in ids})
+        self.desk.keymap = {name: keys for name, keys in settings.keymap if name in ids}
+        self.set_keymap(self.desk.keymap)
 
     def _begin(self) -> None:
         if self._open_id is not None:

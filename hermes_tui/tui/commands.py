@@ -8,6 +8,7 @@ from textual.binding import Binding
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 
 from hermes_tui.library.commands import Command, commands_of, shown_keys
+from hermes_tui.tui.desk import Desk
 
 
 def bindings_for(*screens: str) -> list[Binding]:
@@ -45,7 +46,8 @@ class Commands(Provider):
         return f"{topic}: {command.name}"
 
     def _help(self, command: Command) -> str:
-        keys = shown_keys(command)
+        desk: Desk = self.app.desk  # type: ignore[attr-defined]
+        keys = shown_keys(command, desk.keys_of(command))
         return f"{command.purpose}  {keys}" if keys else command.purpose
 
     async def discover(self) -> Hits:

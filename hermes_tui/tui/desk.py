@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import tzinfo
 from typing import TYPE_CHECKING
@@ -12,6 +12,7 @@ from hermes_tui.tui.formats import Moment
 from hermes_tui.tui.glyphs import UNICODE, Glyphs
 
 if TYPE_CHECKING:
+    from hermes_tui.library.commands import Command
     from hermes_tui.library.sources import Found, Library
 
 
@@ -32,6 +33,12 @@ class Desk:
     clock: Callable[[], float] = time.time
     zone: tzinfo = field(default_factory=_zone_here)
     glyphs: Glyphs = UNICODE
+    keymap: Mapping[str, str] = field(default_factory=dict)
+    """Keys the settings file gives to commands, by id."""
+
+    def keys_of(self, command: Command) -> str:
+        """The keys of a command as they are now, comma separated."""
+        return self.keymap.get(command.id, command.key)
 
     @property
     def moment(self) -> Moment:

@@ -6,7 +6,7 @@ import dataclasses
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
-from hermes_tui.tui.messages import ShowTranscript
+from hermes_tui.tui.messages import LibraryOpened, ShowTranscript
 from hermes_tui.tui.screens.costs import CostsScreen
 from hermes_tui.tui.screens.health import HealthScreen
 from hermes_tui.tui.screens.recovery import RecoveryScreen
@@ -114,3 +114,23 @@ class TestEmptyHome:
                 await user.press(key)
                 user.sees("No conversations were found", "1 says where we looked")
                 assert user.screen.splitlines()[-1].split() == ["?", "keys", "^p", "palette"]
+
+
+class TestKeyLine:
+    async def test_keys_of_the_settings_file_are_the_ones_shown(self) -> None:
+        library = demo_library()[0]
+        settings = dataclasses.replace(library.settings, keymap=(("sessions.order", "O,f7"), ("app.nothing", "x")))
+        async with browsing() as user:
+            user.app.post_message(LibraryOpened(dataclasses.replace(library, settings=settings)))
+            await user.settle()
+            assert " O order" in user.screen.splitlines()[-1]
+            await user.press("O")
+            user.sees("by started")
+            await user.press("question_mark")
+            assert user.row("Order by activity").split()[:3] == ["O", "f7", "Order"]
+
+
+async def test_what_was_said_in_passing_goes_with_the_next() -> None:
+    async with browsing() as user:
+        await user.press("y", "j", "y")
+        assert len(user.app._notifications) == 1

@@ -65,7 +65,7 @@ class HelpScreen(Place):
             here = f"{name}, where you are" if screen == self._from else name
             lines += [(), ((f"  {here}", "title"),)]
             for command in commands_of(screen):
-                lines += _entry(shown_keys(command), command.name, command.purpose, width)
+                lines += _entry(shown_keys(command, self.desk.keys_of(command)), command.name, command.purpose, width)
         lines += [(), (("  Signs", "title"),)]
         for sign, meaning in SIGNS:
             lines += _entry(sign, "", meaning, width)

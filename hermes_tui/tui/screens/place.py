@@ -44,7 +44,7 @@ class Place(Screen[None]):
         yield TabLine(self._tab)
         yield from self.body()
         yield StillLines(id="status")
-        yield KeyLine(self.PLACE)
+        yield KeyLine(self.PLACE, self.desk)
 
     def body(self) -> Iterable[Widget]:
         """The widgets between tabs and status line."""
@@ -122,7 +122,8 @@ class Place(Screen[None]):
         )
 
     def toast(self, text: str, *, bad: bool = False) -> None:
-        """Say something small in passing; raw text is cleaned, markup is off."""
+        """Say something small in passing; raw text is cleaned, markup is off. What was said before goes."""
+        self.app.clear_notifications()
         self.notify(clean(text), severity="error" if bad else "information", markup=False, timeout=5)
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:

@@ -22,6 +22,8 @@ FIRST: Final = 300
 """Rows asked for before all: the first screen does not wait for the ids of 70,000 conversations."""
 ROWS_FIRST: Final = 0.4
 """Seconds that all else waits at most for the first rows."""
+ANY_TEXT: Final = "\x00"
+"""A text to filter by that no row has: the stores read what such a filter looks into."""
 
 
 class LoadingList(ChangingList):
@@ -73,6 +75,20 @@ class LoadingList(ChangingList):
         elif library is not None and library.stores:
             self._loading = True
             self._read_list(library, self.narrowed(library), self.facets, whole)
+
+    def ready_filter(self) -> None:
+        """Let the stores read what a filter looks into before the first letter is typed; the list stays as it is."""
+        library = self.desk.library
+        if not self._loading and library is not None and library.stores:
+            self._loading = True
+            self._read_for_filter(self.narrowed(library), dataclasses.replace(self.facets, text=ANY_TEXT))
+
+    @work(thread=True, group="list", exit_on_error=False, description="Reading what the filter looks into")
+    def _read_for_filter(self, narrowed: Library, facets: Facets) -> None:
+        try:
+            catalog.listing(narrowed, facets.query(), 1)
+        finally:
+            self.post_message(self.LoadEnded())
 
     @work(thread=True, group="list", exit_on_error=False, description="Reading the list")
     def _read_list(self, library: Library, narrowed: Library, facets: Facets, whole: bool) -> None:

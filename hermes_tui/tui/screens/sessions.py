@@ -481,6 +481,7 @@ class SessionsScreen(LoadingList):
 
     def action_filter(self) -> None:
         self.query_one(FilterLine).focus()
+        self.ready_filter()
 
     def action_order(self) -> None:
         at = ORDERS.index(self.facets.order)

@@ -10,6 +10,7 @@ from textual import events
 from hermes_tui.library.commands import ENTER_DOES, Command, commands_of, shown_key
 from hermes_tui.text import CleanText
 from hermes_tui.tui.cells import width_of
+from hermes_tui.tui.desk import Desk
 from hermes_tui.tui.inks import Line, Run, clip, spread
 from hermes_tui.tui.messages import ShowPlace
 from hermes_tui.tui.widgets.lines import StillLines
@@ -59,8 +60,9 @@ class TabLine(StillLines):
 class KeyLine(StillLines):
     """The keys that matter here; the rest is in the help screen."""
 
-    def __init__(self, place: str) -> None:
+    def __init__(self, place: str, desk: Desk) -> None:
         super().__init__(id="keys")
+        self._desk = desk
         self._place = place
         self._spots: list[tuple[int, int, str]] = []
         self._enter: str | None = None
@@ -87,8 +89,7 @@ class KeyLine(StillLines):
         reserve = sum(len(key) + len(name) + 3 for key, name, _ in tail)
         offered = [("Enter", self._enter, "screen.choose")] if self._enter else []
         offered += [
-            (shown_key(command.key.split(",")[0]), command.name.lower(), f"screen.{command.action}")
-            for command in self._commands
+            (self._first_key(command), command.name.lower(), f"screen.{command.action}") for command in self._commands
         ]
         for key, name, action in [*offered, *tail]:
             length = len(key) + len(name) + 3
@@ -99,6 +100,9 @@ class KeyLine(StillLines):
             at += length
         self._spots = spots
         return [clip(tuple(runs), width)]
+
+    def _first_key(self, command: Command) -> str:
+        return shown_key(self._desk.keys_of(command).split(",")[0].strip())
 
     async def on_click(self, event: events.Click) -> None:
         """Do what the key under the mouse does."""
