@@ -6,6 +6,7 @@ import threading
 from typing import Any
 
 from hermes_tui.model import Listing, ListQuery
+from hermes_tui.tui.screens.session_loading import ANY_TEXT
 from tests.pilot.memory_store import demo_library
 from tests.pilot.steps import browsing
 
@@ -21,7 +22,7 @@ async def test_letters_typed_while_the_list_is_read_are_not_asked_at_once() -> N
         under_way.append(1)
         asked.append(query.text)
         assert len(under_way) == 1, "two questions at once"
-        if query.text and not held.is_set():
+        if query.text == "c" and not held.is_set():
             held.set()
             going.acquire(timeout=30)
         under_way.pop()
@@ -30,7 +31,9 @@ async def test_letters_typed_while_the_list_is_read_are_not_asked_at_once() -> N
     async with browsing(library) as user:
         store.listing = slow  # type: ignore[method-assign]
         pilot: Any = user.pilot
-        await pilot.press("slash", "c")
+        await pilot.press("slash")
+        await user.settle()
+        await pilot.press("c")
         await pilot.pause(0.3)
         assert held.is_set()
         for letter in "art":
@@ -40,4 +43,17 @@ async def test_letters_typed_while_the_list_is_read_are_not_asked_at_once() -> N
         await user.settle()
         await user.settle()
         user.sees("/ cart", "1 match")
-        assert asked == ["c", "cart"]
+        # The first question only lets the store read what a filter looks into.
+        assert asked == [ANY_TEXT, "c", "cart"]
+
+
+async def test_the_filter_line_leaves_the_list_as_it_is_until_a_letter_is_typed() -> None:
+    library, _, _ = demo_library()
+    async with browsing(library) as user:
+        before = user.screen
+        pilot: Any = user.pilot
+        await pilot.press("slash")
+        await user.settle()
+        await pilot.press("escape")
+        await user.settle()
+        assert user.screen == before
