@@ -168,6 +168,13 @@ def _time(values: Mapping[str, object], column: str) -> float | None:
     return sane(values.get(column))
 
 
+def preference(log: LogFile, row: MirrorRow | None) -> tuple[bool, str, bool, int]:
+    """Of two files of one thread the program takes the mirror's, else the newest by name (facts/codex.md section 7)."""
+    name = log.path.rpartition("/")[2]
+    known = row is not None and row.path.rpartition("/")[2] == name and row.archived == log.archived
+    return (known, name.removesuffix(".zst"), not log.archived, log.size)
+
+
 @dataclass(frozen=True, slots=True)
 class IndexedNames:
     """What ``session_index.jsonl`` says."""

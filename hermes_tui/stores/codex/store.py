@@ -33,6 +33,7 @@ from hermes_tui.stores.codex.agent_mirror import (
     indexed_names,
     matched_rows,
     mirror_files,
+    preference,
     read_mirror,
 )
 from hermes_tui.stores.codex.discovery import LOCKS, NAMES, held_locks, walk
@@ -244,7 +245,7 @@ class CodexStore(LogStore):
         plain: list[LogFile] = []
         for log, _ in group:
             (reverts if self._is_revert(log) else plain).append(log)
-        chosen = sorted(plain, key=lambda log: _preference(log, row), reverse=True)
+        chosen = sorted(plain, key=lambda log: preference(log, row), reverse=True)
         copies.extend(log.path for log in chosen[1:])
         kept = [*chosen[:1], *self._distinct(reverts, copies)]
         return self._one_thread([(log, self.peeked(log)) for log in kept], row)
@@ -503,9 +504,11 @@ class CodexStore(LogStore):
     def _gone(self, index: LogIndex, ids: Sequence[SessionId]) -> Iterator[Problem]:
         """Why a thread that only the mirror knows has no messages."""
         for thread in ids:
-            row = self._now().mirror.rows.get(thread)
-            if row is not None and thread in index.rows and not index.logs_of[thread]:
-                yield Problem(row.path, None, None, "the rollout is gone: only its row in Codex' own mirror is left")
+            if thread in index.rows and not index.logs_of.get(thread):
+                # The index may have been kept from an earlier run, which looked into the mirror.
+                row = (self._now().mirror.rows or read_mirror(self._databases, self._interrupts).rows).get(thread)
+                path = None if row is None else row.path
+                yield Problem(path, None, None, "the rollout is gone: only its row in Codex' own mirror is left")
 
     def recovery(self, session_id: SessionId, cut: PowerCut | None = None) -> Recovery:
         """See :meth:`Store.recovery`; from the rollouts alone.
@@ -592,10 +595,3 @@ def _is_behind(row: MirrorRow, peeked: SessionRow) -> bool:
 
 def _prompt_of(row: SessionRow | None) -> RawText | None:
     return None if row is None else row.preview
-
-
-def _preference(log: LogFile, row: MirrorRow | None) -> tuple[bool, str, bool, int]:
-    """Of two files of one thread the program takes the mirror's, else the newest by name (facts/codex.md section 7)."""
-    name = log.path.rpartition("/")[2]
-    known = row is not None and row.path.rpartition("/")[2] == name and row.archived == log.archived
-    return (known, name.removesuffix(".zst"), not log.archived, log.size)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from hermes_tui.stores import kept_answers
 from tests.conftest import SAMPLES, Cli, Contract
 from tests.unit.codex.rollouts import meta, turn, write
 
@@ -162,3 +163,19 @@ def test_what_is_glued_to_a_line_of_no_words_is_found(cli: Cli, tmp_path: Path) 
     assert [(hit["message_id"], hit["part"]) for hit in read.json["hits"]] == [("msg_a011", 1)]
     assert cli("mirror", "update", store=tmp_path).code == 0
     assert cli("search", "Finished", "--json", store=tmp_path).json["hits"] == read.json["hits"]
+
+
+def test_a_missing_rollout_is_told_with_a_mirror_of_ours_as_well(
+    cli: Cli, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # What was answered is kept at once, though the files were just written.
+    monkeypatch.setattr(kept_answers, "SETTLED_NS", -(10**12))
+    for path in home.rglob(f"*{LABELS['image']}*"):
+        path.unlink()
+    before = cli("show", LABELS["image"], "--json", store=home).json
+    assert cli("mirror", "update", store=home).code == 0
+    for _ in range(2):
+        assert cli("list", "--json", store=home).code == 0
+        told = cli("show", LABELS["image"], "--json", store=home).json
+        assert told["problems"] == before["problems"]
+        assert told["problems"][0]["path"].endswith(f"{LABELS['image']}.jsonl")
