@@ -27,6 +27,7 @@ from typing import TypeVar
 import apsw
 import orjson
 
+from hermes_tui.collector import collect_rarely
 from hermes_tui.mirror.backfill import Backfill, Progress
 from hermes_tui.mirror.database import MirrorDatabase
 from hermes_tui.mirror.lines import line_index
@@ -237,7 +238,8 @@ def measure_append(homes: Sequence[Path], folder: Path, figures: Figures) -> Non
     target.parent.mkdir(parents=True)
     shutil.copyfile(log.path, target)
     with target.open("rb") as source:
-        line = next(raw for raw in reversed(source.read(1 << 20).splitlines()) if raw.startswith(b"{"))
+        # Not the last piece: it is half a line.
+        line = source.read(1 << 20).splitlines()[-2]
     database = MirrorDatabase(folder / "grown.db")
     _fill(database, _stores([home]), tools=True)
     with target.open("ab") as file:
@@ -279,6 +281,7 @@ def main() -> int:
     parser.add_argument("--mirror", type=Path, help="use this mirror, which is filled already, for the warm figures")
     parser.add_argument("--check", action="store_true", help="end with 1 when a limit is passed")
     asked = parser.parse_args()
+    collect_rarely()  # as the program does
     figures = Figures()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -270,9 +270,11 @@ class CodexFold:
 
     def _doubtful(self) -> bool:
         """Whether an event may stand for a raw item that is lost: by damage, or because the program was killed."""
-        if self._problems or self._awaited or self._reader.assembler.open_calls:
-            return True
-        return self._reader.ledger.turn_open and self._end < _MOST_READ_AGAIN
+        open_turn, small = self._reader.ledger.turn_open, self._end < _MOST_READ_AGAIN
+        if open_turn and not small:
+            # What waits for its twin or its output is mostly on its way; when the turn has ended it is looked at.
+            return bool(self._problems)
+        return bool(open_turn or self._problems or self._awaited or self._reader.assembler.open_calls)
 
     def _again(self) -> LogSummary:
         """The log with every line looked at."""

@@ -22,6 +22,7 @@ from hermes_tui.mirror.database import MirrorDatabase
 from hermes_tui.mirror.projector import Projection, project
 from hermes_tui.mirror.source import MirrorSource
 from hermes_tui.storage.log_lines import read_lines
+from hermes_tui.stores.codex import fold
 from hermes_tui.stores.log_findings import UNREADABLE_LINES
 from hermes_tui.stores.log_source import LogFile, LogSummary, ScanSource, fold_log
 from hermes_tui.stores.logs import LogStore
@@ -258,3 +259,18 @@ def test_keys_that_come_twice_are_no_reason_to_fail(agent: str, key: str, tmp_pa
     for log in store.logs():
         told = project(store, log, None)
         assert load_summary(told.card, told.requests, store.ref).row.id == fed(store, log).row.id
+
+
+def test_a_large_running_rollout_is_not_read_again_for_a_call_under_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = own_lines("codex")
+    begun = next(place for place, line in enumerate(lines) if b'"function_call"' in line)
+    path = path_in(tmp_path / "home", "codex")
+    path.write_bytes(b"".join(line + b"\n" for line in lines[: begun + 1]))
+    store = store_of(tmp_path / "home")
+    [log] = store.logs()
+    before = fed(store, log)
+    monkeypatch.setattr(fold, "_MOST_READ_AGAIN", 10)
+    monkeypatch.setattr(fold, "read_records", None)
+    assert fed(store, log) == before
