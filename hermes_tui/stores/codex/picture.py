@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from hermes_tui.model import SessionId
@@ -34,11 +34,20 @@ class Picture:
     """Rows whose path does not fit, found by their file's name."""
 
 
+def _dump_mirror(mirror: AgentMirror) -> list[object]:
+    return [mirror.path, mirror.generation, mirror.fallback, mirror.detail, mirror.odd]
+
+
+def _load_mirror(values: Any) -> AgentMirror:
+    path, generation, fallback, detail, odd = values
+    return AgentMirror(path, generation, fallback=fallback, detail=detail, odd=odd)
+
+
 def dump_picture(picture: Picture) -> list[object]:
     """A picture as JSON values, without the folders and the rows of the mirror."""
     mirror, indexed = picture.mirror, picture.indexed
     return [
-        [mirror.path, mirror.generation, mirror.fallback, mirror.detail, mirror.odd],
+        [_dump_mirror(one) for one in (mirror, mirror.passed) if one is not None],
         dict(picture.names),
         [indexed.unreadable, indexed.path],
         [picture.copies, picture.missing, picture.unlisted, picture.behind, picture.moved],
@@ -47,10 +56,11 @@ def dump_picture(picture: Picture) -> list[object]:
 
 def load_picture(values: Any, found: Found) -> Picture:
     """What :func:`dump_picture` gave, with the folders as they are now."""
-    (path, generation, fallback, detail, odd), names, (unreadable, names_path), told = values
+    mirrors, names, (unreadable, names_path), told = values
+    mirror, *passed = map(_load_mirror, mirrors)
     copies, missing, unlisted, behind, moved = told
     return Picture(
-        mirror=AgentMirror(path, generation, fallback=fallback, detail=detail, odd=odd),
+        mirror=replace(mirror, passed=passed[0]) if passed else mirror,
         names=names,
         indexed=IndexedNames(unreadable=unreadable, path=names_path),
         found=found,

@@ -179,3 +179,16 @@ def test_a_missing_rollout_is_told_with_a_mirror_of_ours_as_well(
         told = cli("show", LABELS["image"], "--json", store=home).json
         assert told["problems"] == before["problems"]
         assert told["problems"][0]["path"].endswith(f"{LABELS['image']}.jsonl")
+
+
+def test_a_newer_mirror_passed_over_is_told_where_the_list_was_kept(
+    cli: Cli, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept_answers, "SETTLED_NS", -(10**12))
+    (home / "state_6.sqlite").write_bytes(b"no database" * 99)
+    assert cli("mirror", "update", store=home).code == 0
+    for _ in range(2):
+        assert cli("list", "--json", store=home).code == 0
+        (told,) = [one for one in cli("doctor", "--json", store=home).json["stores"][0]["findings"]
+                   if one["code"] == "agent-mirror-broken"]  # fmt: skip
+        assert told["detail"].startswith("generation 6 of the mirror is not used")
