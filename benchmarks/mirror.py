@@ -237,9 +237,11 @@ def measure_append(homes: Sequence[Path], folder: Path, figures: Figures) -> Non
     target = home / Path(log.path).relative_to(store.ref.path)
     target.parent.mkdir(parents=True)
     shutil.copyfile(log.path, target)
+    cutter = store.log_texts(log)
     with target.open("rb") as source:
-        # Not the last piece: it is half a line.
-        line = source.read(1 << 20).splitlines()[-2]
+        # A message: it is to be found afterwards. The last piece is half a line.
+        raws = source.read(1 << 20).splitlines()[:-1]
+    line = next(raw for raw in reversed(raws) if b'"message"' in raw and cutter and cutter.phase(raw) == "talk")
     database = MirrorDatabase(folder / "grown.db")
     _fill(database, _stores([home]), tools=True)
     with target.open("ab") as file:
