@@ -15,7 +15,7 @@ from hermes_tui.mirror.database import MirrorDatabase
 from hermes_tui.mirror.ledger import is_current, known_logs
 from hermes_tui.mirror.projector import Known, load_place
 from hermes_tui.model import Origin, SessionId, SessionRow
-from hermes_tui.stores.log_source import Folded, LogFile, LogSummary, Pulse, ScanSource, no_pulse
+from hermes_tui.stores.log_source import Folded, FoldPlace, LogFile, LogSummary, Pulse, ScanSource, no_pulse
 from hermes_tui.stores.logs import LogStore
 
 _NO_SESSION: Final = SessionId("")
@@ -34,10 +34,13 @@ class MirrorSource:
         self._scan = scan
         self._lock = threading.Lock()
         self._counted: Counter[str] = Counter()
+        self._half: set[str] = set()
+        """Logs the scan was handed as they were told by first bytes."""
 
     def summaries(self, logs: Iterable[LogFile], pulse: Pulse = no_pulse) -> Iterator[tuple[LogFile, LogSummary]]:
         """One summary a log, in the same order; see :class:`ScanSource`."""
         asked = list(logs)
+        self._let_go_of_half_read()
         self._prime([log for log in asked if not self._scan.remembers(log)])
         yield from self._scan.summaries(asked, pulse)
 
@@ -78,33 +81,53 @@ class MirrorSource:
             return ()
 
     @property
+    def parsed(self) -> bool:
+        """Whether the scan remembers nothing that was told by first bytes."""
+        with self._lock:
+            return not self._half
+
+    @property
     def fallbacks(self) -> Mapping[str, int]:
         """Why logs were read instead: reason and how often."""
         with self._lock:
             return dict(self._counted)
+
+    def _let_go_of_half_read(self) -> None:
+        """What was told by first bytes is taken from the mirror again once that parsed every line."""
+        with self._lock:
+            half = frozenset(self._half)
+        for path in half.difference(self.half_read()) if half else ():
+            self._scan.forget(path)
+            with self._lock:
+                self._half.discard(path)
 
     def _prime(self, missing: list[LogFile]) -> None:
         """Give the scan what the mirror has of these logs; their rows say so."""
         if not missing:
             return
         wanted = {log.path: log for log in missing}
-        for row in self._kept("path, device, inode, size, mtime_ns, card, requests, place", wanted):
+        columns = "path, device, inode, size, mtime_ns, card, requests, place, tools_offset, offset"
+        for row in self._kept(columns, wanted):
             log = wanted.pop(row[0])
             if is_current(_known(row), log):
-                self._scan.remember(log, Folded(self._summary(row), None))
+                self._hand_over(row, log, None)
             elif (row[1], row[2]) == (log.device, log.inode) and log.size > row[3]:
                 # It grew: only what is new must be read.
                 self._count("behind")
                 old = replace(log, size=row[3], mtime_ns=row[4])
                 place = load_place(row[7])
-                self._scan.remember(old, Folded(self._summary(row), place if place and place.state else None))
+                self._hand_over(row, old, place if place and place.state else None)
             else:
                 self._count("changed")
         for _ in wanted:
             self._count("not-in-mirror")
 
-    def _summary(self, row: tuple[Any, ...]) -> LogSummary:
-        return load_summary(row[5], row[6], self._store.ref)
+    def _hand_over(self, row: tuple[Any, ...], log: LogFile, place: FoldPlace | None) -> None:
+        self._scan.remember(log, Folded(load_summary(row[5], row[6], self._store.ref), place))
+        tools_offset, offset = row[8:]
+        if self._store.passes_over and 0 <= tools_offset < offset:
+            with self._lock:
+                self._half.add(log.path)
 
     def _kept(self, columns: str, wanted: Mapping[str, LogFile]) -> list[tuple[Any, ...]]:
         """These columns of the logs asked for, as far as the mirror has them."""

@@ -24,7 +24,7 @@ from hermes_tui.stores.kept_answers import (
     zone_marks,
 )
 from hermes_tui.stores.kept_index import logs_evidence
-from hermes_tui.stores.log_source import LogFile
+from hermes_tui.stores.log_source import LogFile, SummarySource
 
 
 class Look(NamedTuple):
@@ -38,6 +38,8 @@ class Look(NamedTuple):
 class KeptLogs(ABC):
     """The part of a store of logs that answers from what was kept."""
 
+    source: SummarySource
+    """Where the summaries of its logs come from."""
     files: bool = True
     """Whether its logs are files, which an index may project; rows of a database are not."""
 
@@ -135,7 +137,11 @@ class KeptLogs(ABC):
                 self._evidence_of = known
         return known[1]
 
+    def _evidence_after(self) -> Evidence | None:
+        """The same when the question was answered; ``None`` where the next phase of an index may answer otherwise."""
+        return self._evidence() if self.source.parsed else None
+
     def ask_kept(self, look: Look, *question: object) -> Asked:
         """Begin a question about the logs as they were looked at."""
         before = None if isinstance(self.answers, NothingKept) else self._evidence(look)
-        return ask(self.answers, self.ref, self._evidence, *question, before=before)
+        return ask(self.answers, self.ref, self._evidence_after, *question, before=before)

@@ -268,6 +268,11 @@ class SummarySource(Protocol):
         ...
 
     @property
+    def parsed(self) -> bool:
+        """Whether every line was parsed of all that is remembered: what is not may be told otherwise afterwards."""
+        ...
+
+    @property
     def fallbacks(self) -> Mapping[str, int]:
         """Why logs were read although something is kept: reason and how often."""
         ...
@@ -295,6 +300,11 @@ class NothingKept:
     def half_read(self) -> Collection[str]:
         """None: every line is parsed."""
         return ()
+
+    @property
+    def parsed(self) -> bool:
+        """Every line is."""
+        return True
 
     @property
     def fallbacks(self) -> Mapping[str, int]:
@@ -348,11 +358,20 @@ class ScanSource(NothingKept):
         """Take what was folded elsewhere; used while the log is as it was then, or to go on from its place."""
         self._remember(log, folded)
 
+    def forget(self, path: str) -> None:
+        """Read this log again when it is asked for."""
+        with self._lock:
+            self._drop(path)
+
+    def _drop(self, path: str) -> None:
+        """Under the lock."""
+        old = self._kept.pop(path, None)
+        if old is not None:
+            self._weight -= _weight(old)
+
     def _remember(self, log: LogFile, folded: Folded) -> None:
         with self._lock:
-            old = self._kept.pop(log.path, None)
-            if old is not None:
-                self._weight -= _weight(old)
+            self._drop(log.path)
             kept = _Kept(log, folded)
             self._kept[log.path] = kept
             self._weight += _weight(kept)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -16,11 +18,13 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from hermes_tui.mirror.answers import KeptAnswers
 from hermes_tui.mirror.backfill import Backfill
 from hermes_tui.mirror.codec import load_summary
 from hermes_tui.mirror.database import MirrorDatabase
 from hermes_tui.mirror.projector import Projection, project
 from hermes_tui.mirror.source import MirrorSource
+from hermes_tui.model import UsageReport
 from hermes_tui.storage.log_lines import read_lines
 from hermes_tui.stores.codex import fold
 from hermes_tui.stores.log_findings import UNREADABLE_LINES
@@ -239,6 +243,35 @@ class TestDamageBehindTheFirstBytes:
             Backfill(database, [store], workers=0).run()
             [log] = store.logs()
             assert self.kept(database, store) == fed(store, log)
+
+    def test_what_was_told_by_first_bytes_alone_is_not_kept(self, tmp_path: Path) -> None:
+        home, database = tmp_path / "home", MirrorDatabase(tmp_path / "own" / "mirror.sqlite")
+        path = path_in(home, "codex")
+        lines = own_lines("codex")
+        at = max(place for place, line in enumerate(lines) if b'"token_usage_record"' in line)
+        lines[at] = lines[at][:-12] + b'"' + lines[at][-12:]
+        path.write_bytes(b"\n".join(lines) + b"\n")
+        os.utime(path, (1.7e9, 1.7e9))
+
+        def opened() -> LogStore:
+            store = store_of(home)
+            store.source = MirrorSource(database, store, ScanSource(store.fold))
+            store.answers = KeptAnswers(tmp_path / "own" / "answers")
+            return store
+
+        def usage(store: LogStore) -> UsageReport:
+            return store.usage("model", None, None, UTC)
+
+        Backfill(database, [store_of(home)], workers=0, tools=False).run()
+        early = opened()
+        told = usage(early)
+        Backfill(database, [store_of(home)], workers=0).run()
+        whole = usage(store_of(home))
+        assert whole != told, "the damaged line counted before it was parsed"
+        assert usage(opened()) == whole
+        assert usage(early) == whole, "what stayed open sees the damage too"
+        (tmp_path / "own" / "mirror.sqlite").unlink()
+        assert usage(opened()) == whole, "it is kept now"
 
     def kept(self, database: MirrorDatabase, store: LogStore) -> LogSummary:
         [(card, requests)] = database.rows("SELECT card, requests FROM logs")
