@@ -41,6 +41,7 @@ _STARTS: Final = bytes(byte in (*range(0xC3, 0xCA), 0xCC, 0xCD, 0xE1, 0xE2) for 
 """1 for bytes a match of that begins with; to translate by it takes a tenth of the time of the expression."""
 _TONE_MARKS: Final = range(0x302A, 0x3030)
 _GENERIC_MARKS: Final = (range(0x300, 0x370), range(0x1AB0, 0x1E00), range(0x20D0, 0x2100), range(0xFE00, 0xFE30))
+_READY_MADE: Final = range(0x1E00, 0x2000)
 _PLANE_14: Final = 0xE0000
 
 
@@ -99,6 +100,19 @@ class _Folding(dict[int, str | None]):
 
 
 _FOLDING: Final = _Folding({code: chr(code).lower() if chr(code).isalnum() else GAP for code in range(128)})
+
+
+@functools.cache
+def spellings(letter: str) -> tuple[str, ...]:
+    """The characters that count as this letter of a canonical text: either case, and with accents; itself first.
+
+    Looked for in the neighbourhood of the letter and in the blocks of ready-made accented letters, where they lie.
+    """
+    code = ord(letter)
+    near = range(max(0x80, code // 256 * 256 - 256), code // 256 * 256 + 512)
+    cased = [ord(one) for one in (letter.upper(), letter.title()) if len(one) == 1]
+    found = [chr(one) for one in (*cased, *near, *_READY_MADE) if _FOLDING[one] == letter]
+    return tuple(dict.fromkeys([letter, *found]))
 
 
 def canonical(text: str) -> str:

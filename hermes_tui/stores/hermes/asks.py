@@ -17,7 +17,7 @@ import apsw
 from hermes_tui.model import Route
 from hermes_tui.storage.fulltext import All, Matcher, Node, Term
 from hermes_tui.storage.fulltext import Any as AnyOf
-from hermes_tui.storage.letters import may_hold_accents
+from hermes_tui.storage.letters import may_hold_accents, spellings
 from hermes_tui.stores.hermes.indexes import Index, Indexes
 from hermes_tui.stores.hermes.schema import Schema
 from hermes_tui.stores.hermes.tokenizer import register_tokenizers
@@ -25,6 +25,8 @@ from hermes_tui.stores.hermes.tokenizer import register_tokenizers
 TRIGRAM: Final = 3
 LONG_WORD: Final = 7
 """Letters of a word that is asked for by three of its trigrams."""
+MOST_LETTERS: Final = 8
+"""Different letters of an escaped word that are asked for."""
 JSON_GLUE: Final = "ntrbf"
 """Letters of JSON escapes that end up in front of a word."""
 ACCENTS_ESCAPED: Final = " OR ".join(
@@ -35,6 +37,8 @@ STRUCTURED_ROWS: Final = '^ "json"'
 """Rows whose text begins with the mark of structured content."""
 ACCENTS_FUNCTION: Final = "hermes_tui_accents"
 """Of bytes: whether they may hold accented letters (storage/letters.py); GLOB takes five times as long."""
+GLUED_TO_ESCAPE: Final = "instr(m.tool_calls, '\\u')"
+r"""Rows where a word may stand right behind an escape: ``\u201cdocker`` is one word but in a trigram index."""
 CUT_TOOL_OUTPUT: Final = "(m.role = 'tool' AND octet_length(m.content) > 8192)"
 """Rows the newest layout keeps only the beginning of."""
 
@@ -159,10 +163,13 @@ def _latin_plan(terms: list[Term], words: Index, indexes: Indexes) -> Plan:
     gap = None if words.has_calls else "m.tool_calls IS NOT NULL OR m.tool_name IS NOT NULL"
     gap = _either(gap, None if words.inline else CUT_TOOL_OUTPUT)
     asks = [Ask(words, expression), Ask(words, ACCENTS_ESCAPED, main=False), Ask(words, STRUCTURED_ROWS, main=False)]
+    escaped = " AND ".join(f"({word_match(term)} OR {one})" for term in terms if (one := escaped_letters(term)))
+    if escaped:
+        asks.append(Ask(words, escaped, main=False))
     trigram, pairs = indexes.usable("trigram"), indexes.usable("cjk")
     if pairs is not None:
         asks.append(Ask(pairs, expression, main=False))
-        gap = _either(gap, _missing(pairs))
+        gap = _either(gap, _missing(pairs), GLUED_TO_ESCAPE)
     elif trigram is not None:
         asks.append(Ask(trigram, glued_match(terms), main=False, but=separate_words(terms)))
         gap = _either(gap, None if trigram.inline and trigram.has_calls else _missing(trigram))
@@ -219,6 +226,13 @@ def trigram_match(text: str) -> str:
 def escaped_match(run: str) -> str:
     r"""A CJK run as JSON keeps it: the word index cuts ``\ucd94\uac00`` into two tokens."""
     return '"' + " ".join(f"u{unit:04x}" for unit in utf16_units(run)) + '" *'
+
+
+def escaped_letters(term: Term) -> str:
+    """The letters of a word in another script than Latin as JSON escapes, in either case; '' where it has none."""
+    letters = dict.fromkeys(letter for unit in term.units for letter in unit.text if not letter.isascii())
+    asked = [" OR ".join(map(escaped_match, spellings(letter))) for letter in letters]
+    return "(" + " AND ".join(f"({one})" for one in asked[:MOST_LETTERS]) + ")" if asked else ""
 
 
 def utf16_units(text: str) -> Iterator[int]:

@@ -165,3 +165,29 @@ def test_indexes_and_gaps_alone_find_everything(layout: str, old_trigrams: bool,
         patch.setattr(candidates, "CHECKED_ROWS", -1)
         path = make_store(Path(folder) / "state.db", layout, rows, old_trigrams=old_trigrams)
         check(path, matcher, rows)
+
+
+@pytest.mark.parametrize("layout", ["inline", "new"])
+@pytest.mark.parametrize("word", ["привет", "हिन्दी", "ελλάδα", "مرحبا", "ქართული", "straße", "𐐨𐐩"])
+def test_words_of_other_scripts_are_found_in_escaped_tool_calls(layout: str, word: str) -> None:
+    """JSON keeps them as escapes, each case in one of its own; no row is looked at unasked."""
+    rows = [
+        Row(content=None, role="assistant", calls=(("read_file", {"q": written}),), ascii_only=True)
+        for written in (word, word.upper() if len(word.upper()) == len(word) else word, f"docker {word}!")
+    ]
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(candidates, "SMALL_STORE", 0)
+        patch.setattr(candidates, "CHECKED_ROWS", -1)
+        path = make_store(Path(folder) / "state.db", layout, rows)
+        check(path, parse_query(word), rows)
+        check(path, parse_query(f"{word} docker"), rows)
+
+
+@pytest.mark.parametrize("layout", ["inline", "new"])
+def test_a_word_right_behind_an_escape_is_found(layout: str) -> None:
+    """``\\u201cdocker``: quotes and dashes are escaped in tool calls."""
+    rows = [Row(content=None, role="assistant", calls=(("read_file", {"q": "“docker”"}),), ascii_only=True)]
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(candidates, "SMALL_STORE", 0)
+        patch.setattr(candidates, "CHECKED_ROWS", -1)
+        check(make_store(Path(folder) / "state.db", layout, rows), parse_query("docker"), rows)
