@@ -54,8 +54,6 @@ from hermes_tui.text import RawText
 Family = tuple[LogFile, ...]
 """Logs that have lines in common."""
 _GET_LOG: Final = attrgetter(*(field.name for field in fields(LogFile)))
-FAMILIES_KEPT: Final = 2_000
-"""Groups of copies whose relations are remembered."""
 VARIABLE: Final = "CLAUDE_CONFIG_DIR"
 CLEANUP_ADVICE: Final = "Claude Code deletes transcripts after cleanupPeriodDays (30 unless settings.json says more)."
 
@@ -70,9 +68,10 @@ class ClaudeStore(LogStore):
         self._relations: dict[str, Relation] = {}
         self._ends: dict[str, tuple[LogFile, Ends]] = {}
         self._families: dict[Family, dict[str, Relation]] = {}
+        self._recalled = False
         self._inside: dict[str, tuple[LogFile, tuple[Inline, ...]]] = {}
         self._inside_of: dict[SessionId, tuple[LogFile, Inline]] = {}
-        self._holders: dict[LogFile, str | None] = {}
+        self._holders: dict[str, tuple[LogFile, str | None]] = {}
         self._marked_alive: tuple[float, frozenset[str]] = (-1.0, frozenset())
         self._claude_lock = threading.Lock()
 
@@ -276,6 +275,9 @@ class ClaudeStore(LogStore):
         found: dict[str, Relation] = {}
         for family in groups:
             found.update(self._family_relations(family))
+        with self._claude_lock:
+            # A family that grows is another one each time.
+            self._families = {family: self._families[family] for family in groups if family in self._families}
         settled = [family for family in groups if all(log.mtime_ns + SETTLED_NS <= begun for log in family)]
         if not strange.isdisjoint(settled) and not self.unsure:
             self._keep_families(settled)
@@ -285,7 +287,10 @@ class ClaudeStore(LogStore):
         """Take what an earlier run worked out of these families; those that are new or of which a file changed."""
         with self._claude_lock:
             strange = {family for family in groups if family not in self._families}
-        kept = self.answers.find(self._families_kept, code_of("claude")) if strange else None
+            # Once: what changes while this process runs no earlier run worked out.
+            ask = bool(strange) and not self._recalled
+            self._recalled = self._recalled or ask
+        kept = self.answers.find(self._families_kept, code_of("claude")) if ask else None
         with self._claude_lock:
             for files, told in kept or ():
                 self._families.setdefault(tuple(LogFile(*file) for file in files), load_relations(told))
@@ -310,8 +315,6 @@ class ClaudeStore(LogStore):
             known = relations(self._traced(family))
             with self._claude_lock:
                 self._families[family] = known
-                while len(self._families) > FAMILIES_KEPT:
-                    del self._families[next(iter(self._families))]
         return known
 
     def _join_holder(
@@ -319,12 +322,12 @@ class ClaudeStore(LogStore):
     ) -> None:
         """A log that begins with a compaction is a copy made after one: find the file that holds it too."""
         with self._claude_lock:
-            known = log in self._holders
-            holder = self._holders.get(log)
-        if not known:
+            searched, holder = self._holders.get(log.path, (None, None))
+        # Where it was found stands while the log grows, and goes with that file.
+        if holder not in roots if holder is not None else searched != log:
             holder = holder_of(boundary, log, sessions)
             with self._claude_lock:
-                self._holders[log] = holder
+                self._holders[log.path] = (log, holder)
         if holder is not None:
             roots.setdefault(holder, []).append(boundary)
             roots[log.path].append(boundary)

@@ -162,6 +162,9 @@ def test_a_fork_after_a_compaction_finds_its_parent_and_zeroed_copies_lose_nothi
     states = [(message.text, message.head.state) for message in messages(store, fork.id)]
     assert states[-2:] == [("P own", "live"), ("R answer", "live")]
     assert {state for _, state in states[:-2]} == {"inherited"}
+    (project(tmp_path) / f"{base.id}.jsonl").unlink()
+    (row,) = store.rows([SessionId(fork.id)])
+    assert (row.parent_id, row.lineage_kind) == (None, "root"), "its parent went while the screen is open"
 
 
 def test_a_reply_of_several_lines_is_counted_once_with_the_largest_values(tmp_path: Path) -> None:
