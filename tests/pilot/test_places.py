@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import re
+import threading
+from pathlib import Path
+from typing import Final
+
+import pytest
 
 from hermes_tui.library.commands import COMMANDS, shown_keys
+from hermes_tui.library.search import SearchRequest, SearchRun
+from hermes_tui.library.sources import Library
 from hermes_tui.tui.messages import ShowTranscript
 from tests.pilot.memory_store import Said, demo_library
 from tests.pilot.steps import browsing
+
+ROOT: Final = Path(__file__).parents[2]
 
 
 async def test_lineage_marks_the_conversation_and_opens_a_session() -> None:
@@ -53,7 +62,7 @@ async def test_a_bad_regular_expression_is_told_and_not_thrown() -> None:
         await user.press("3")
         await user.types("(ab")
         await user.press("enter", "x")
-        user.sees("can't be read")
+        user.sees("can't be read", "x searches for words.", "0 hits")
 
 
 async def test_costs_by_model_and_by_other_things() -> None:
@@ -162,3 +171,48 @@ async def test_cache_of_a_conversation_is_shown_even_after_all_were_looked_at() 
         await user.press("1", "c")
         user.sees_no("all conversations")
         user.sees("74 requests")
+
+
+async def test_hits_of_the_question_before_go_when_the_new_one_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    from hermes_tui.tui.screens import search as screen
+
+    ready = threading.Event()
+    real = screen.search
+
+    def slow(library: Library, request: SearchRequest) -> SearchRun:
+        if request.regex:
+            ready.wait(20)
+        return real(library, request)
+
+    monkeypatch.setattr(screen, "search", slow)
+    monkeypatch.setattr(screen, "STALE", 0.01)
+    library, store, _ = demo_library()
+    store.said[store.sessions[1].id] = [Said("prompt", "the gate is open")]
+    async with browsing(library) as user:
+        await user.press("3")
+        await user.types("gate")
+        await user.press("enter")
+        user.sees(">>>gate<<<")
+        await user.pilot.press("x")
+        await user.pilot.pause(0.3)
+        try:
+            user.sees_no(">>>gate<<<")
+            user.sees("Searching.", "0+ hits")
+        finally:
+            ready.set()
+        await user.settle()
+        user.sees(">>>gate<<<")
+
+
+async def test_no_class_of_ours_takes_a_name_that_textual_uses() -> None:
+    from textual.message_pump import MessagePump
+
+    async with browsing() as user:
+        pump = MessagePump()
+        await user.press("3")
+        await user.types("qqqqqq")
+        assert user.app.screen._running == user.app._running is True
+        names = {name for name in vars(pump) if name != "_parent"}
+        for path in (ROOT / "hermes_tui" / "tui").rglob("*.py"):
+            taken = names & set(re.findall(r"\bself\.(\w+)(?:: [^=\n]+)? = ", path.read_text(encoding="utf-8")))
+            assert not taken, f"{path.name}: {taken}"

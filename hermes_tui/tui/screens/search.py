@@ -38,6 +38,8 @@ SETTLE: Final = 0.12
 """Seconds after the last key before a search begins (issue 3)."""
 POST_EVERY: Final = 0.1
 """Seconds between two batches of hits handed to the screen."""
+STALE: Final = 0.5
+"""Seconds the hits of the question before stay while a new one finds nothing; each letter would flicker otherwise."""
 KINDS: Final[tuple[MessageKind | None, ...]] = (
     None,
     "prompt",
@@ -102,9 +104,9 @@ class SearchScreen(Place):
         self._number = 0
         self._run: SearchRun | None = None
         self._groups: list[Group] = []
-        self._running = False
+        self._under_way = False
         self._settling: Timer | None = None
-        self._took = 0.0
+        self._clearing: Timer | None = None
 
     def body(self) -> Iterable[Widget]:
         with Horizontal(id="asked"):
@@ -159,8 +161,10 @@ class SearchScreen(Place):
         self.hits.focus()
 
     def _stop(self) -> None:
-        if self._run is not None and self._running:
+        if self._run is not None and self._under_way:
             self._run.cancel()
+        if self._clearing is not None:
+            self._clearing.stop()
         self.workers.cancel_group(self, "search")
 
     def ask(self, request: SearchRequest) -> None:
@@ -171,9 +175,9 @@ class SearchScreen(Place):
         self._number += 1
         if not more:
             self._groups = []
-        self._running = bool(request.query)
+        self._under_way = bool(request.query)
         if not request.query or self.nothing_found(self.hits):
-            self._running = False
+            self._under_way = False
             self.hits.show_items([], keep=False)
             if not request.query and not self.nothing_found(self.hits):
                 self._say_how()
@@ -181,8 +185,15 @@ class SearchScreen(Place):
             return
         if not more:
             self.hits.say(("Searching.", "muted"))
+            self._clearing = self.set_timer(STALE, self._clear_stale)
         self._search(self._number, request)
         self._show_filters()
+
+    def _clear_stale(self) -> None:
+        """Hits of another question are no answer to this one."""
+        if self._under_way and not self._groups:
+            self.hits.show_items([], keep=False)
+            self.say_status((("searching", "notice"),))
 
     @work(thread=True, exclusive=True, group="search", exit_on_error=False, description="Searching")
     def _search(self, number: int, request: SearchRequest) -> None:
@@ -193,7 +204,8 @@ class SearchScreen(Place):
         try:
             run = search(library, request)
         except WrongUse as failure:
-            self.post_message(self.Refused(number, f"{failure.message}\n{failure.advice or ''}"))
+            advice = "x searches for words." if request.regex else failure.advice or ""
+            self.post_message(self.Refused(number, f"{failure.message}\n{advice}"))
             return
         self._run = run
         batch: list[SearchHit] = []
@@ -218,7 +230,7 @@ class SearchScreen(Place):
             add_hits(self._groups, event.hits)
             self.hits.show_items(items_of(self._groups), keep=not first)
         if event.done:
-            self._running = False
+            self._under_way = False
             if not self._groups:
                 self._say_none()
         self._show_filters()
@@ -227,8 +239,10 @@ class SearchScreen(Place):
     @on(Refused)
     def _refused(self, event: Refused) -> None:
         if event.number == self._number:
-            self._running = False
+            self._under_way = False
             self.hits.show_items([], keep=False)
+            self._show_filters()
+            self.say_status(())
             self.hits.say(
                 *((line, "bad" if at == 0 else "muted") for at, line in enumerate(clean(event.text).split("\n")))
             )
@@ -268,7 +282,7 @@ class SearchScreen(Place):
         number = sum(len(group.hits) for group in self._groups)
         right = ""
         if request.query:
-            more = "+" if self._running or (self._run is not None and self._run.next) else ""
+            more = "+" if self._under_way or (self._run is not None and self._run.next) else ""
             hits = f"{number:,}{more} hit{'' if number == 1 else 's'}"
             groups = f"{len(self._groups):,} conversation{'' if len(self._groups) == 1 else 's'}"
             right = f"{hits} in {groups} "
@@ -278,14 +292,14 @@ class SearchScreen(Place):
         dot = f" {self.desk.glyphs.middot} "
         via = dot.join(f"{clean_line(name)} {route}" for name, route in run.route.items())
         runs: list[Run] = [("via: ", "muted"), (via, "")]
-        if self._running:
+        if self._under_way:
             runs.append(("  searching", "notice"))
         right: list[Run] = []
         if run.incomplete:
             right.append((f"! {clean_line(run.incomplete)} ", "warn"))
         elif run.ranked_of:
             right.append((f"ranked: the newest {run.ranked_of:,} ", "muted"))
-        if not self._running and run.next:
+        if not self._under_way and run.next:
             right += [("m", "key"), (" reads more", "muted")]
         self.say_status(tuple(runs), tuple(right))
 
@@ -323,9 +337,9 @@ class SearchScreen(Place):
         self.ask(replace(request, after=None))
 
     def action_more(self) -> None:
-        following = self._run.next if self._run is not None and not self._running else None
+        following = self._run.next if self._run is not None and not self._under_way else None
         if following is None:
-            self.toast("Still searching." if self._running else "That is all.")
+            self.toast("Still searching." if self._under_way else "That is all.")
         else:
             self.ask(replace(self._request, after=following))
 
