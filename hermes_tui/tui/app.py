@@ -212,6 +212,8 @@ class HermesTui(KeysInOrder):
                 if event.place == place.PLACE:
                     place.asked_about()
         self.go(event.place)
+        if event.subject is not None:
+            self._close_opened()
 
     def on_show_sessions(self, event: ShowSessions) -> None:
         """Go to the list, narrowed."""
@@ -219,16 +221,20 @@ class HermesTui(KeysInOrder):
             if place.PLACE == "sessions":
                 place.asked_for(event.facets)
         self.go("sessions")
+        self._close_opened()
 
     def go(self, place: str) -> None:
         """Switch to a place and remember where we came from."""
         if place == self.current_mode:
-            # Where we are already: the place itself, not what was opened in it.
-            while len(self.screen_stack) > 1:
-                self.pop_screen()
+            self._close_opened()
             return
         self._trail = [*(step for step in self._trail if step != place), self.current_mode][-8:]
         self.switch_mode(place)
+
+    def _close_opened(self) -> None:
+        """Show the place itself, not what was opened in it."""
+        while len(self.screen_stack) > 1:
+            self.pop_screen()
 
     def on_show_transcript(self, event: ShowTranscript) -> None:
         """Read a conversation, on top of where we are."""

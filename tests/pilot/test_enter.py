@@ -36,6 +36,12 @@ class TestCosts:
             await user.press("1")
             user.sees("6 conversations")
 
+    async def test_the_list_is_shown_and_not_the_transcript_that_was_open_in_it(self) -> None:
+        async with browsing() as user:
+            await user.press("enter", "4", "enter")
+            assert isinstance(user.app.screen, SessionsScreen)
+            user.sees("last 30 days", "match")
+
     async def test_a_filter_typed_before_comes_back_with_escape(self) -> None:
         async with browsing() as user:
             await user.press("slash")

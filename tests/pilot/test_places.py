@@ -143,6 +143,14 @@ async def test_the_same_key_twice_goes_back_to_the_place_itself() -> None:
         user.sees("6 conversations")
 
 
+async def test_the_cache_of_a_conversation_is_shown_and_not_what_was_opened_there_before() -> None:
+    async with browsing() as user:
+        await user.press("c", "enter")
+        user.sees("[record]")
+        await user.press("1", "c")
+        user.sees("74 requests")
+
+
 async def test_quit_interrupts_the_stores() -> None:
     library, store, _ = demo_library()
     async with browsing(library) as user:
