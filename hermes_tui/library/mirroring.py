@@ -78,7 +78,7 @@ def drop_mirror(library: Library) -> list[str]:
         OSError: one cannot be deleted.
     """
     gone = [str(path) for path in _database(library).drop()]
-    if KeptAnswers(library.locations.answers).drop():
+    if (library.answers or KeptAnswers(library.locations.answers)).drop():
         gone.append(str(library.locations.answers))
     use_mirror(library)
     return gone
@@ -93,6 +93,8 @@ def mirror_health(library: Library) -> MirrorHealth:
     counts: Counter[str] = Counter()
     for store in library.stores:
         counts.update(dict(store.status().fallbacks))
+    if library.answers is not None:
+        counts.update({f"answer-{reason}": count for reason, count in library.answers.troubles.items()})
     if state != "ready":
         counts[state] += 1
         return MirrorHealth(str(database.path), _bytes(database), None, None, None, tuple(counts.items()))

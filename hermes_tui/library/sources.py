@@ -76,6 +76,8 @@ class Library:
     options: SourceOptions = field(default_factory=SourceOptions)
     mirror: MirrorDatabase | None = None
     """Our index over log stores; ``None``: not asked for (library/mirroring.py)."""
+    answers: KeptAnswers | None = None
+    """What stores answered before; ``None``: nothing is kept."""
 
     def store_named(self, name: str) -> Store | None:
         """The store with this short name."""
@@ -220,6 +222,7 @@ def open_library(options: SourceOptions, environ: Mapping[str, str] | None = Non
         prices=PriceTable(settings.prices, locations.prices),
         missing=tuple(missing),
         options=options,
+        answers=answers,
     )
 
 

@@ -16,7 +16,7 @@ def dump_json(value: object) -> bytes:
         return json.dumps(value, separators=(",", ":")).encode("ascii")
 
 
-def load_json(data: bytes) -> Any:
+def load_json(data: bytes | str) -> Any:
     """What :func:`dump_json` wrote."""
     try:
         return orjson.loads(data)

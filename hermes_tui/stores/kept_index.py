@@ -5,16 +5,14 @@ It holds what an index of ours holds of the logs anyway, so it is kept only besi
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from operator import attrgetter
 from typing import Any, Final
 
-import orjson
-
 from hermes_tui.model import NO_COST, Cost, SessionId, SessionRow, Spend, StoreRef, Usage
+from hermes_tui.storage.any_json import dump_json, load_json
 from hermes_tui.stores.kept_answers import Evidence
 from hermes_tui.stores.log_index import LogIndex
 from hermes_tui.stores.log_source import LogFile
@@ -109,11 +107,7 @@ def _dump_row(row: SessionRow) -> str:
     values[_PLACE["usage"]] = None if row.usage is None else _GET_USAGE(row.usage)
     values[_PLACE["spend"]] = [_dump_spend(spend) for spend in row.spend]
     values[_PLACE["cost"]] = None if row.cost == NO_COST else [row.cost.usd, row.cost.status]
-    try:
-        return orjson.dumps(values).decode()
-    except TypeError:
-        # Half a sign, which UTF-8 has no place for, goes as an escape.
-        return json.dumps(values)
+    return dump_json(values).decode()
 
 
 def _dump_spend(spend: Spend) -> list[object]:
@@ -123,10 +117,7 @@ def _dump_spend(spend: Spend) -> list[object]:
 
 
 def _load_row(data: str, store: StoreRef) -> SessionRow:
-    try:
-        values = orjson.loads(data)
-    except orjson.JSONDecodeError:
-        values = json.loads(data)
+    values = load_json(data)
     usage, cost = values[_PLACE["usage"]], values[_PLACE["cost"]]
     values[_PLACE["store"]] = store
     values[_PLACE["models"]] = tuple(values[_PLACE["models"]])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from typing import Any
 
@@ -34,8 +35,7 @@ async def test_letters_typed_while_the_list_is_read_are_not_asked_at_once() -> N
         await pilot.press("slash")
         await user.settle()
         await pilot.press("c")
-        await pilot.pause(0.3)
-        assert held.is_set()
+        assert await asyncio.to_thread(held.wait, 30)
         for letter in "art":
             await pilot.press(letter)
             await pilot.pause(0.2)
