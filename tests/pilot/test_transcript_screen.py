@@ -221,3 +221,19 @@ async def test_text_selected_with_the_mouse_is_copied_and_escape_drops_it() -> N
         assert user.app.clipboard == selected
         assert view.text_selection is None
         user.sees("[record]")
+
+
+async def test_texts_asked_for_before_the_end_was_shown_alone_are_not_looked_for_there() -> None:
+    """What is in view is asked for by a message; G may put the last messages in place of all before it arrives."""
+    async with browsing() as user:
+        await user.press("enter")
+        shown = view(user)
+        last = shown.heads[-3:]
+        shown.forget_blocks()
+        shown.go_to_end()
+        shown._ask()
+        shown.clear()
+        shown.add(last)
+        shown.go_to_end()
+        await user.settle()
+        user.sees(" of 3 ")

@@ -231,7 +231,7 @@ class ReadingScreen(Place):
 
     @on(TranscriptView.Wanted)
     def _wanted(self, event: TranscriptView.Wanted) -> None:
-        if self._transcript is not None:
+        if self._transcript is not None and event.version == self.view.version:
             heads = [self.view.heads[item] for item in event.items]
             pieces = {item: self.view.pieces[item] for item in event.items if self.view.pieces.get(item)}
             self._read_texts(

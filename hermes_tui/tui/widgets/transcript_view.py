@@ -63,6 +63,8 @@ class TranscriptView(Inked, ScrollView, can_focus=True):
         """Texts in view are not here."""
 
         items: tuple[int, ...]
+        version: int
+        """What they were asked for: the view may be filled anew before this is read."""
 
     @dataclass
     class Moved(Message):
@@ -340,7 +342,7 @@ class TranscriptView(Inked, ScrollView, can_focus=True):
         )
         if items:
             self._asked.update(items)
-            self.post_message(self.Wanted(items))
+            self.post_message(self.Wanted(items, self.version))
 
     # Moving.
 
