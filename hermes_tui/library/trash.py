@@ -54,6 +54,8 @@ class TrashEntry:
     children: list[tuple[SessionId, SessionId]] = field(default_factory=list)
     done: set[SessionId] = field(default_factory=set)
     restored: set[SessionId] = field(default_factory=set)
+    titles: dict[SessionId, str] = field(default_factory=dict)
+    """Raw titles of the sessions that had one; for telling them apart."""
     closed: bool = False
     """The deletion was brought to its end; False after a crash, when all of it may have gone."""
 
@@ -308,7 +310,8 @@ def _read_entry(path: Path) -> TrashEntry | None:
 def _read_frame(path: Path) -> TrashEntry | None:
     entry: TrashEntry | None = None
     skipped = (b'{"kind":"row"', b'{"kind":"piece"')
-    for record in read_records(path, wants=lambda line: not line.startswith(skipped)):
+    named = b'{"kind":"row","table":"sessions"'
+    for record in read_records(path, wants=lambda line: line.startswith(named) or not line.startswith(skipped)):
         value = record.value
         if not isinstance(value, dict):
             continue
@@ -317,6 +320,8 @@ def _read_frame(path: Path) -> TrashEntry | None:
             entry = _header(path, value)
         elif entry is None:
             return None
+        elif kind == "row":
+            _note_title(entry, value.get("cells"))
         elif kind == "end":
             entry.takes.update((SessionId(identity), value["take"]) for identity in value["ids"])
             entry.children += [(SessionId(child), SessionId(parent)) for child, parent in value["children"]]
@@ -326,6 +331,14 @@ def _read_frame(path: Path) -> TrashEntry | None:
         elif kind == "restored":
             entry.restored.update(SessionId(identity) for identity in value["ids"])
     return entry
+
+
+def _note_title(entry: TrashEntry, cells: Any) -> None:
+    """Of the row of a session; a title that is long or no text is left out."""
+    if isinstance(cells, dict) and isinstance(title := cells.get("title"), str):
+        identity = cells.get("id")
+        if isinstance(identity, str) and title:
+            entry.titles[SessionId(identity)] = title
 
 
 def _header(path: Path, value: dict[str, Any]) -> TrashEntry:

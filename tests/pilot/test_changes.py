@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -33,12 +34,14 @@ async def test_delete_is_shown_first_then_done_and_restored(library: Library) ->
         user.sees("1 match")
         await user.press("D")
         user.sees("Delete this conversation", "4 sessions with", "It goes into the trash first")
+        assert re.search(r"│ +One websocket in two hundred .*[1-9] messages, part of the conversation +│", user.screen)
         await user.press("escape")
         user.sees("One websocket in two hundred")
         await user.press("D", "enter")
         user.sees("0 match")
         await user.press("U")
         user.sees("What was deleted in the last 30 days", "4 in the trash")
+        assert "One websocket in two hundred · hermes/default:" in user.row("▌")
         await user.press("enter")
         user.sees("1 match")
 
@@ -76,12 +79,12 @@ async def test_pins_and_tags_are_kept_and_narrow_the_list(library: Library) -> N
     async with browsing(library) as user:
         await choose(user, "websocket")
         await user.press("b", "number_sign")
-        await user.types("urgent")
+        await user.types("urgent, later")
         await user.press("enter", "escape")
-        assert "One websocket" in user.row("#urgent")
+        assert "#later #urgent" in user.row("websocket")
         rows = user.app.screen.query_one(SessionList)
         assert [one.pinned for one in rows.annotations.values()] == [True]
-    assert library.locations.annotations.read_text(encoding="utf-8").count("\n") == 2
+    assert library.locations.annotations.read_text(encoding="utf-8").count("\n") == 3
 
 
 async def test_tags_of_several_begin_with_what_all_have_and_leave_each_its_own(library: Library) -> None:

@@ -48,7 +48,7 @@ class AnnotateDialog(Dialog[bool]):
     def compose(self) -> ComposeResult:
         with Vertical(classes="box"):
             yield StillLines(id="title")
-            yield FilterLine("words, parted by spaces" if self._what == "tags" else "a note", id="line")
+            yield FilterLine("words, parted by spaces or commas" if self._what == "tags" else "a note", id="line")
             yield StillLines(id="said")
 
     def on_mount(self) -> None:
@@ -81,7 +81,8 @@ class AnnotateDialog(Dialog[bool]):
         if self._what == "note":
             annotate(library, self._founds, "note", [typed], now)
         else:
-            before, after = set(self._before.split()), set(typed.split())
+            before = set(self._before.split())
+            after = _words(typed, before)
             if gone := sorted(before - after):
                 annotate(library, self._founds, "untag", gone, now)
             if new := sorted(after - before):
@@ -95,3 +96,8 @@ class AnnotateDialog(Dialog[bool]):
     def failed(self, title: str, text: str) -> None:
         self._trouble = f"{title}\n{text}".strip()
         self.query_one("#said", StillLines).show(self._view)
+
+
+def _words(typed: str, before: set[str]) -> set[str]:
+    """The tags of a line; commas part them too, save in those that were there with one."""
+    return {tag for word in typed.split() for tag in ([word] if word in before else word.split(",")) if tag}

@@ -37,7 +37,8 @@ class Deleted:
     """``store:id`` as restore takes it."""
     at: float
     verb: str
-    messages: int | None = None
+    title: str = ""
+    """As it was; raw."""
 
 
 class RestoreDialog(Dialog[ChangeResult]):
@@ -82,7 +83,7 @@ class RestoreDialog(Dialog[ChangeResult]):
         from hermes_tui.library.trash import Trash
 
         deleted = [
-            Deleted(f"{entry.store.name}:{session}", entry.at, entry.verb)
+            Deleted(f"{entry.store.name}:{session}", entry.at, entry.verb, entry.titles.get(session, ""))
             for entry in Trash(library.locations.trash).entries()
             for session in sorted(entry.holds)
         ]
@@ -101,9 +102,10 @@ class RestoreDialog(Dialog[ChangeResult]):
         one = self._deleted[item]
         glyphs = self._desk.glyphs
         at = self._desk.moment.full(one.at)
+        name = f"{one.title} {glyphs.middot} {one.name}" if one.title else one.name
         return (
             ((glyphs.cursor if cursor else " ") + " ", "accent"),
-            (fit(clean_line(one.name), max(8, width - 28), ellipsis=glyphs.ellipsis), ""),
+            (fit(clean_line(name), max(8, width - 28), ellipsis=glyphs.ellipsis), ""),
             (f"  {one.verb:<8} {at:>14}", "muted"),
         )
 

@@ -48,7 +48,7 @@ def plan_lines(plan: ChangePlan, width: int, moment: Moment, glyphs: Glyphs) -> 
         if plan.bytes_reclaimable:
             lines.append(((f"about {size(plan.bytes_reclaimable)} become free in the store", "muted"),))
         lines.append(())
-        lines += [_going(one, width, glyphs) for one in going[:MOST_NAMED]]
+        lines += [_going(one, width, glyphs, losing=plan.verb in LOSING) for one in going[:MOST_NAMED]]
         if len(going) > MOST_NAMED:
             lines.append(((f"  and {len(going) - MOST_NAMED:,} more", "muted"),))
     else:
@@ -65,18 +65,18 @@ def plan_lines(plan: ChangePlan, width: int, moment: Moment, glyphs: Glyphs) -> 
     return lines
 
 
-def _going(one: Going, width: int, glyphs: Glyphs) -> Line:
+def _going(one: Going, width: int, glyphs: Glyphs, *, losing: bool) -> Line:
     cause = CAUSES[one.cause]
-    more = [cause] if cause else []
+    more: list[str] = [counted(one.messages, "message")] if losing else []
+    if cause:
+        more.append(cause)
     if one.orphaned:
         more.append(counted(len(one.orphaned), "child becomes a root", "children become roots"))
     tail = f"  {', '.join(more)}" if more else ""
     name = clean_line(one.title) if one.title else clean_line(one.id)
-    number = f"{one.messages:>6,} "
     return (
         ("  ", ""),
-        (number, "muted"),
-        (fit(name, max(8, width - len(number) - len(tail) - 3), ellipsis=glyphs.ellipsis), ""),
+        (fit(name, max(8, width - len(tail) - 3), ellipsis=glyphs.ellipsis), ""),
         (tail, "muted"),
     )
 
@@ -132,7 +132,7 @@ def result_words(result: ChangeResult, verb: str) -> str:
     number = len(result.done)
     words = f"{counted(number, 'session')} {VERBS[verb][1]}."
     if verb in LOSING and number:
-        words += " U brings them back."
+        words += f" U brings {'it' if number == 1 else 'them'} back."
     return words
 
 
