@@ -18,19 +18,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from hermes_tui import __version__
-from hermes_tui.model import (
-    CacheEvent,
-    ListEntry,
-    Listing,
-    ListQuery,
-    Request,
-    SessionId,
-    Spend,
-    StoreRef,
-    Usage,
-    UsageReport,
-    UsageSum,
-)
+from hermes_tui.model import ListEntry, Listing, ListQuery, Request, SessionId, StoreRef, UsageReport, UsageSum
+from hermes_tui.stores.kept_values import dump_request, dump_spend, load_request, load_spend
 
 SETTLED_NS: Final = 2_000_000_000
 """File systems tell times in steps of up to two seconds (FAT)."""
@@ -256,23 +245,11 @@ def _load_report(values: Sequence[Any]) -> UsageReport:
 
 
 def _dump_sums(sums: Iterable[UsageSum]) -> list[object]:
-    return [[one.key, *(_dump_spend(one.spend))] for one in sums]
-
-
-def _dump_spend(spend: Spend) -> list[object]:
-    usage = spend.usage
-    return [
-        spend.model, spend.provider, spend.requests, spend.task, spend.write_1h, spend.band, spend.cost_usd,
-        spend.cost_status, spend.last_at, usage.input, usage.output, usage.cache_read, usage.cache_write,
-        usage.reasoning,
-    ]  # fmt: skip
+    return [[one.key, dump_spend(one.spend)] for one in sums]
 
 
 def _load_sums(values: Iterable[Sequence[Any]]) -> tuple[UsageSum, ...]:
-    return tuple(
-        UsageSum(key, Spend(model, provider, Usage(*usage), requests, task, hour, band, usd, status, last))
-        for key, model, provider, requests, task, hour, band, usd, status, last, *usage in values
-    )
+    return tuple(UsageSum(key, load_spend(spend)) for key, spend in values)
 
 
 # ---------------------------------------------------------------------------------------------------- requests
@@ -288,30 +265,8 @@ def kept_points(asked: Asked, since: float, make: Callable[[], Iterable[Request]
     """
     kept = asked.found()
     if kept is not None and kept[0] <= since < kept[0] + WINDOW_SECONDS:
-        return map(_load_request, kept[1])
+        return map(load_request, kept[1])
     found = list(make())
     if len(found) <= MOST_REQUESTS and _finite(number for one in found for number in (one.at, one.cost_usd)):
-        asked.keep([since, list(map(_dump_request, found))])
+        asked.keep([since, list(map(dump_request, found))])
     return found
-
-
-def _dump_request(request: Request) -> list[object]:
-    usage = request.usage
-    return [
-        request.session_id, request.chain, request.request_id, request.message_id, request.at, request.model,
-        request.provider, request.reports_writes, request.write_1h, request.task,
-        [[event.cause, event.evidence] for event in request.events], request.source, request.cwd, request.session_key,
-        request.cost_usd, request.cost_status, request.calls, usage.input, usage.output, usage.cache_read,
-        usage.cache_write, usage.reasoning,
-    ]  # fmt: skip
-
-
-def _load_request(values: Sequence[Any]) -> Request:
-    (session, chain, request_id, message_id, at, model, provider, reports, hour, task, events, *rest) = values
-    source, cwd, key, usd, status, calls, *usage = rest
-    seen = tuple(CacheEvent(*event) for event in events)
-    return Request(
-        session, chain, request_id, message_id, at, model, provider, Usage(*usage), reports_writes=reports,
-        write_1h=hour, task=task, events=seen, source=source, cwd=cwd, session_key=key, cost_usd=usd,
-        cost_status=status, calls=calls,
-    )  # fmt: skip

@@ -11,19 +11,16 @@ from dataclasses import fields
 from operator import attrgetter
 from typing import Any, Final
 
-from hermes_tui.model import NO_COST, Cost, SessionId, SessionRow, Spend, StoreRef, Usage
+from hermes_tui.model import NO_COST, Cost, SessionId, SessionRow, StoreRef, Usage
 from hermes_tui.storage.any_json import dump_json, load_json
 from hermes_tui.stores.kept_answers import Evidence
+from hermes_tui.stores.kept_values import dump_spend, dump_usage, load_spend
 from hermes_tui.stores.log_index import LogIndex
 from hermes_tui.stores.log_source import LogFile
 
 _NAMES: Final = tuple(field.name for field in fields(SessionRow))
 _GET: Final = attrgetter(*_NAMES)
 _PLACE: Final = {name: place for place, name in enumerate(_NAMES)}
-_SPEND: Final = tuple(field.name for field in fields(Spend))
-_GET_SPEND: Final = attrgetter(*_SPEND)
-_GET_USAGE: Final = attrgetter(*(field.name for field in fields(Usage)))
-_USAGE: Final = _SPEND.index("usage")
 
 
 def logs_evidence(logs: Sequence[LogFile], also_read: Iterable[str], taken_ns: int) -> Evidence:
@@ -104,16 +101,10 @@ def load_index(values: Sequence[Any], logs: Sequence[LogFile], store: StoreRef) 
 def _dump_row(row: SessionRow) -> str:
     values = list(_GET(row))
     values[_PLACE["store"]] = None
-    values[_PLACE["usage"]] = None if row.usage is None else _GET_USAGE(row.usage)
-    values[_PLACE["spend"]] = [_dump_spend(spend) for spend in row.spend]
+    values[_PLACE["usage"]] = None if row.usage is None else dump_usage(row.usage)
+    values[_PLACE["spend"]] = [dump_spend(spend) for spend in row.spend]
     values[_PLACE["cost"]] = None if row.cost == NO_COST else [row.cost.usd, row.cost.status]
     return dump_json(values).decode()
-
-
-def _dump_spend(spend: Spend) -> list[object]:
-    values = list(_GET_SPEND(spend))
-    values[_USAGE] = _GET_USAGE(spend.usage)
-    return values
 
 
 def _load_row(data: str, store: StoreRef) -> SessionRow:
@@ -123,11 +114,6 @@ def _load_row(data: str, store: StoreRef) -> SessionRow:
     values[_PLACE["models"]] = tuple(values[_PLACE["models"]])
     values[_PLACE["hit_rates"]] = tuple(values[_PLACE["hit_rates"]])
     values[_PLACE["usage"]] = None if usage is None else Usage(*usage)
-    values[_PLACE["spend"]] = tuple(map(_load_spend, values[_PLACE["spend"]]))
+    values[_PLACE["spend"]] = tuple(map(load_spend, values[_PLACE["spend"]]))
     values[_PLACE["cost"]] = NO_COST if cost is None else Cost(*cost)
     return SessionRow(*values)
-
-
-def _load_spend(values: list[Any]) -> Spend:
-    values[_USAGE] = Usage(*values[_USAGE])
-    return Spend(*values)

@@ -1,0 +1,51 @@
+"""Usage and requests as JSON values, by the fields they have: what is added to them is kept as well."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from operator import attrgetter
+from typing import Any, Final
+
+from hermes_tui.model import CacheEvent, Request, Spend, Usage
+
+_SPEND: Final = tuple(field.name for field in fields(Spend))
+_REQUEST: Final = tuple(field.name for field in fields(Request))
+_GET_USAGE: Final = attrgetter(*(field.name for field in fields(Usage)))
+_GET_SPEND: Final = attrgetter(*_SPEND)
+_GET_REQUEST: Final = attrgetter(*_REQUEST)
+_SPENT: Final = _SPEND.index("usage")
+_USED: Final = _REQUEST.index("usage")
+_EVENTS: Final = _REQUEST.index("events")
+
+
+def dump_usage(usage: Usage) -> list[int]:
+    """Its counts."""
+    return list(_GET_USAGE(usage))
+
+
+def dump_spend(spend: Spend) -> list[object]:
+    """Its fields in their order."""
+    values = list(_GET_SPEND(spend))
+    values[_SPENT] = dump_usage(spend.usage)
+    return values
+
+
+def load_spend(values: list[Any]) -> Spend:
+    """What :func:`dump_spend` gave; the list is used up."""
+    values[_SPENT] = Usage(*values[_SPENT])
+    return Spend(*values)
+
+
+def dump_request(request: Request) -> list[object]:
+    """Its fields in their order."""
+    values = list(_GET_REQUEST(request))
+    values[_USED] = dump_usage(request.usage)
+    values[_EVENTS] = [[event.cause, event.evidence] for event in request.events]
+    return values
+
+
+def load_request(values: list[Any]) -> Request:
+    """What :func:`dump_request` gave; the list is used up."""
+    values[_USED] = Usage(*values[_USED])
+    values[_EVENTS] = tuple(CacheEvent(*event) for event in values[_EVENTS])
+    return Request(*values)
