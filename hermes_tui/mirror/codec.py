@@ -42,7 +42,7 @@ _SPEND: Final = {name: place for place, name in enumerate(_NAMES[Spend])}
 
 _LAYOUT: Final = (
     "requests in columns, states of growing logs only, in columns, peeks with extras, sums by slot and over all time,"
-    " replies first"
+    " replies first, short ones too, lifetimes of writes"
 )
 """Changed with whatever else changes what the bytes mean."""
 SHAPE: Final = hashlib.sha256(repr([_LAYOUT, *((cls.__name__, _NAMES[cls]) for cls in _NESTED)]).encode()).hexdigest()[

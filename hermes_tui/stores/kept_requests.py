@@ -73,9 +73,17 @@ def _slots_of_rows(requests: RequestRows) -> tuple[Slot, ...]:
             source,
             cwd,
             None,
-            Spend(model=model, provider=provider, usage=Usage(*counts), requests=calls, band=band, last_at=last),
+            Spend(
+                model=model,
+                provider=provider,
+                usage=Usage(*counts),
+                requests=calls,
+                write_1h=hour,
+                band=band,
+                last_at=last,
+            ),
         )
-        for (begin, source, cwd, model, provider, band), (*counts, calls, last) in requests.sums().items()
+        for (begin, source, cwd, model, provider, band), (*counts, hour, calls, last) in requests.sums().items()
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import groupby
 from operator import add
 from typing import Any, Final, overload
@@ -15,12 +16,11 @@ Counts = tuple[int, int, int, int, int]
 """Tokens in the order of :class:`Usage`."""
 _NAMES: Final = (
     "session_id", "request_id", "message_id", "at", "model", "provider", "events", "source", "cwd",
-    "input", "output", "cache_read", "cache_write", "reasoning",
+    "input", "output", "cache_read", "cache_write", "reasoning", "write_1h",
 )  # fmt: skip
 """The columns; events are pairs of cause and evidence."""
 _CONSTANTS: Final[Mapping[str, Sequence[object]]] = {
-    "write_1h": (0,), "task": ("",), "session_key": (None,), "cost_usd": (None,), "cost_status": (None,),
-    "calls": (1,),
+    "task": ("",), "session_key": (None,), "cost_usd": (None,), "cost_status": (None,), "calls": (1,),
 }  # fmt: skip
 """What is the same for every request of an agent that tells tokens and no money."""
 Events = Sequence[Sequence[str]]
@@ -34,11 +34,18 @@ _FIRST_BAND: Final = PROMPT_BANDS[1]
 class RequestRows(Sequence[Request]):
     """A sequence of requests that makes them when somebody looks at them."""
 
-    __slots__ = ("_columns", "_made", "_summed", "_sums")
+    __slots__ = ("_columns", "_made", "_summed", "_sums", "_tells_writes")
     __hash__ = None  # type: ignore[assignment]  # as a list
 
-    def __init__(self) -> None:
-        self._columns: tuple[list[Any], ...] = tuple([] for _ in _NAMES)
+    def __init__(self, columns: tuple[list[Any], ...] | None = None, *, tells_writes: bool = False) -> None:
+        """Empty, or of columns in the order of :data:`_NAMES`.
+
+        Args:
+            columns: all of the same length.
+            tells_writes: each request tells what was written to the cache, be it nothing.
+        """
+        self._columns: tuple[list[Any], ...] = tuple([] for _ in _NAMES) if columns is None else columns
+        self._tells_writes = tells_writes
         self._made: tuple[Request, ...] = ()
         self._sums: dict[SumKey, list[Any]] = {}
         self._summed = 0
@@ -58,14 +65,13 @@ class RequestRows(Sequence[Request]):
         cwd: str | None,
     ) -> None:
         """Take in one more."""
-        values = (session, request_id, message, at, model, provider, events, source, cwd, *counts)
+        values = (session, request_id, message, at, model, provider, events, source, cwd, *counts, 0)
         for column, value in zip(self._columns, values, strict=True):
             column.append(value)
 
     def copy(self) -> RequestRows:
         """The same requests, to which no more are added."""
-        made = RequestRows()
-        made._columns = tuple(column.copy() for column in self._columns)
+        made = RequestRows(tuple(column.copy() for column in self._columns), tells_writes=self._tells_writes)
         made._sums, made._summed = {key: total.copy() for key, total in self._sums.items()}, self._summed
         return made
 
@@ -83,9 +89,10 @@ class RequestRows(Sequence[Request]):
     @overload
     def __getitem__(self, place: slice) -> tuple[Request, ...]: ...
     def __getitem__(self, place: int | slice) -> Request | tuple[Request, ...]:
+        make = partial(_request, self._tells_writes)
         if isinstance(place, slice):
-            return tuple(map(_request, *(column[place] for column in self._columns)))
-        return _request(*(column[place] for column in self._columns))
+            return tuple(map(make, *(column[place] for column in self._columns)))
+        return make(*(column[place] for column in self._columns))
 
     def __iter__(self) -> Iterator[Request]:
         if len(self._made) != len(self):
@@ -103,19 +110,17 @@ class RequestRows(Sequence[Request]):
         Events are pairs of cause and evidence.
         """
         named = dict(zip(_NAMES, map(_short, self._columns), strict=True))
-        writes = named["cache_write"]
-        return {
-            **_CONSTANTS, **named, "chain": named["session_id"], "reports_writes": [count > 0 for count in writes]
-        }  # fmt: skip
+        told = (True,) if self._tells_writes else [count > 0 for count in named["cache_write"]]
+        return {**_CONSTANTS, **named, "chain": named["session_id"], "reports_writes": told}
 
     def sums(self) -> Mapping[SumKey, Sequence[Any]]:
         """What requests that are alike sum up to, in the order they first come; what was summed is kept.
 
-        Values are the five counts, how many they are, and the newest time.
+        Values are the six counts, how many they are, and the newest time.
         """
         new = [column[self._summed :] for column in self._columns]
         self._summed = len(self)
-        _, _, _, at, model, provider, _, source, cwd, given, output, read, written, reasoning = new
+        _, _, _, at, model, provider, _, source, cwd, given, output, read, written, reasoning, hour = new
         sizes = map(add, map(add, given, read), written)
         bands = [0 if size <= _FIRST_BAND else prompt_band(size) for size in sizes]
         first = 0
@@ -123,28 +128,28 @@ class RequestRows(Sequence[Request]):
         for key, some in groupby(zip(map(slot_of, at), source, cwd, model, provider, bands, strict=True)):
             last = first + len(list(some))
             newest = None if key[0] is None else max(at[first:last])
-            totals = [sum(column[first:last]) for column in (given, output, read, written, reasoning)]
+            totals = [sum(column[first:last]) for column in (given, output, read, written, reasoning, hour)]
             known = self._sums.get(key)
             if known is None:
                 self._sums[key] = [*totals, last - first, newest]
             else:
-                known[:6] = map(add, known, (*totals, last - first))
-                if newest is not None and (known[6] is None or newest > known[6]):
-                    known[6] = newest
+                known[:7] = map(add, known, (*totals, last - first))
+                if newest is not None and (known[7] is None or newest > known[7]):
+                    known[7] = newest
             first = last
         return self._sums
 
     def dump(self) -> list[object]:
         """All of it as JSON values."""
         sums = [[*key, *total] for key, total in self.sums().items()]
-        return [len(self), sums, *map(_short, self._columns)]
+        return [len(self), self._tells_writes, sums, *map(_short, self._columns)]
 
     @classmethod
     def restore(cls, values: list[Any]) -> RequestRows:
         """What :meth:`dump` gave."""
-        made = cls()
-        count, sums, *columns = values
-        made._columns = tuple(column if len(column) == count else column * count for column in columns)
+        count, tells_writes, sums, *columns = values
+        whole = tuple(column if len(column) == count else column * count for column in columns)
+        made = cls(whole, tells_writes=tells_writes)
         made._sums, made._summed = {tuple(total[:6]): total[6:] for total in sums}, count
         return made
 
@@ -159,6 +164,7 @@ def _short(column: list[Any]) -> list[Any]:
 
 
 def _request(
+    tells_writes: bool,
     session: str,
     request_id: str | None,
     message: str | None,
@@ -170,7 +176,8 @@ def _request(
     cwd: RawText | None,
     *counts: int,
 ) -> Request:
-    usage = Usage(*counts)
+    *counted, hour = counts
+    usage = Usage(*counted)
     return Request(
         SessionId(session),
         session,
@@ -180,7 +187,8 @@ def _request(
         model,
         provider,
         usage,
-        reports_writes=usage.cache_write > 0,
+        write_1h=hour,
+        reports_writes=tells_writes or usage.cache_write > 0,
         events=tuple(CacheEvent(cause, RawText(evidence)) for cause, evidence in events) if events else (),  # type: ignore[arg-type]
         source=source,
         cwd=cwd,

@@ -43,8 +43,8 @@ from hermes_tui.stores.claude.lines import (
     text_of,
     values_of,
 )
-from hermes_tui.stores.claude.parts import parts_of
-from hermes_tui.stores.claude.replies import Reply, ReplyBook, requests_of
+from hermes_tui.stores.claude.parts import Part, parts_of
+from hermes_tui.stores.claude.replies import Reply, ReplyBook, request_rows, requests_of
 from hermes_tui.stores.claude.weights import NOTHING, Weight, weight_of
 from hermes_tui.stores.conversation import SPARKLINE_POINTS
 from hermes_tui.stores.logs import LogSummary
@@ -123,7 +123,8 @@ class TranscriptFold:
         self.preserved: dict[str, Preserved] = {}
         self.problems: list[Problem] = []
         self._book = ReplyBook()
-        self._weights: dict[str, Weight] = {}
+        self.weights: dict[str, Weight] = {}
+        """By uuid: what the last line that has it weighs."""
         self.replaced: dict[str, Entry] = {}
         """By uuid: the last line, where it says something else than the first."""
         self._prompts: dict[str, str] = {}
@@ -138,6 +139,7 @@ class TranscriptFold:
         self._refused = False
         """A line was met that makes the real program refuse the resume."""
         self._graph: _Built | None = None
+        self._sided = (0, False, False)
 
     # -------------------------------------------------------------------------------------------------- reading
 
@@ -177,12 +179,12 @@ class TranscriptFold:
         for change in self.header.take_message(fields, entry.at):
             self._change("context-change", change)
         weight = weight_of(fields)
-        known = self._weights.get(entry.uuid)
+        known = self.weights.get(entry.uuid)
         # Kept lines are stored again as they were; only where the text differs the last line counts (section 2).
         if known is None or known.size != weight.size:
             if known is not None:
                 self.replaced[entry.uuid] = entry
-            self._weights[entry.uuid] = weight
+            self.weights[entry.uuid] = weight
             self.note_parts(entry, fields)
         if entry.type == "assistant":
             self._take_reply(fields, entry, self._lines)
@@ -190,30 +192,31 @@ class TranscriptFold:
             self._take_system(fields, entry)
         self._lines += 1
 
-    def is_new(self, uuid: str) -> bool:
-        """Whether no message line with this uuid was fed."""
-        return uuid not in self._weights
-
     def take_usual(self, entry: Entry, at: float, fields: Fields, weight: Weight) -> None:
         """Take in a message line with a new uuid, a time, blocks, and settings that are the last line's (skim.py).
 
-        Of a reply :meth:`take_reply` follows, unless it would say the same again.
+        Of a reply :meth:`take_reply` follows, unless it would say the same again; of a prompt :meth:`note_prompt`.
         """
+        del fields
         header = self.header
         if header.first_at is None or at < header.first_at:
             header.first_at = at
         if header.last_at is None or at > header.last_at:
             header.last_at = at
-        if header.session_id is None:
-            header.session_id = text_of(fields.get("sessionId"))
+        uuid = entry[0]
         self.entries.append(entry)
-        self.previous = entry.uuid
-        self._weights[entry.uuid] = weight
+        self.previous = uuid
+        self.weights[uuid] = weight
         self._lines += 1
 
-    def take_reply(self, fields: Fields, entry: Entry) -> None:
+    def take_reply(self, entry: Entry, message: Fields, request_id: object) -> None:
         """Take in model and usage of the usual line taken in last."""
-        self._take_reply(fields, entry, self._lines - 1)
+        model, usage = text_of(message.get("model")), message.get("usage")
+        if model is not None:
+            self._models[model] = None
+            self._model = model
+        if isinstance(usage, dict):
+            self._book.bill(entry, self._lines - 1, text_of(request_id), model, usage, None)
 
     def take_other(self, fields: Fields, record: Record) -> None:
         """A line that is no message."""
@@ -226,10 +229,13 @@ class TranscriptFold:
 
     def note_parts(self, entry: Entry, fields: Fields) -> None:
         """Take in the parts of a line seen for the first time, or of one that says something else now."""
-        if entry.type != "user" or entry.has_result:
-            return
+        if entry.type == "user" and not entry.has_result:
+            self.note_prompt(entry, parts_of(fields))
+
+    def note_prompt(self, entry: Entry, parts: Sequence[Part]) -> None:
+        """The same of a line that may be a prompt."""
         self._prompts.pop(entry.uuid, None)
-        for part in parts_of(fields):
+        for part in parts:
             if part.kind == "prompt":
                 self._prompts.setdefault(entry.uuid, part.text[:PROMPT_CUT])
             elif part.kind == "context" and part.text[:1] in "/!" and " " in part.text and part.sent is not None:
@@ -269,8 +275,17 @@ class TranscriptFold:
         """Whether the lines that make up this log are a sub-agent's."""
         if self.only is not None:
             return True
-        sidechain = [entry.sidechain for entry in self.entries if entry.type != BRIDGED_TYPE]
-        return bool(sidechain) and (all(sidechain) or (self._agent and any(sidechain)))
+        every, some = self._sides()
+        return every or (self._agent and some)
+
+    def _sides(self) -> tuple[bool, bool]:
+        """Whether all message lines stand beside the main chain, and whether any does; worked out once."""
+        count, every, some = self._sided
+        if count != len(self.entries):
+            sides = {entry.sidechain for entry in self.entries if entry.type != BRIDGED_TYPE}
+            every, some = sides == {True}, True in sides
+            self._sided = (len(self.entries), every, some)
+        return every, some
 
     def graph(self) -> Graph:
         """Chain, states and order of the lines fed so far; kept until one more is fed."""
@@ -363,7 +378,7 @@ class TranscriptFold:
             if entry.type == BRIDGED_TYPE or entry.detached or mark in marks:
                 continue
             marks[mark] = None
-            weight = self._weights[entry.uuid] if graph.states.get(entry.uuid) == "live" else NOTHING
+            weight = self.weights[entry.uuid] if graph.states.get(entry.uuid) == "live" else NOTHING
             messages.append(min(weight.messages, 255))
             calls.append(min(weight.calls, 255))
         first = self.entries[0] if self.entries else None
@@ -381,7 +396,7 @@ class TranscriptFold:
     def _row(self, graph: Graph) -> SessionRow:
         header = self.header
         first_prompt = self.first_prompt(graph)
-        live = [weight for uuid, weight in self._weights.items() if graph.states.get(uuid) == "live"]
+        live = [weight for uuid, weight in self.weights.items() if graph.states.get(uuid) == "live"]
         title = header.title(self._own_summary(graph), first_prompt)
         delegated = self._agent or self.sidechain
         parent = header.session_id if delegated else header.forked_from
@@ -419,10 +434,15 @@ class TranscriptFold:
         own = [text for leaf, text in self.header.summaries.items() if not leaf or leaf in graph.states]
         return own[-1] if own else None
 
-    def _requests(self) -> tuple[Request, ...]:
+    def _requests(self) -> Sequence[Request]:
         """Own requests; those of sub-agents inside this file follow, each in a chain of its own."""
         replies = self._book.in_order()
         mixed = self._mixed
+        if not mixed:
+            source, cwd = self.header.entrypoint, self.header.folder
+            rows = request_rows(replies, self._id, self._events(replies), source=source, cwd=cwd)
+            if rows is not None:
+                return rows
         mine = self._own_entries() if mixed else None
         own = replies if mine is None else [reply for reply in replies if reply.uuid in mine]
         found = self._chain_requests(own, self._id)
@@ -479,7 +499,7 @@ class TranscriptFold:
             "problems": [asdict(problem) for problem in self.problems],
             "replies": [asdict(reply) for reply in self._book.replies.values()],
             "keys": self._book.keys,
-            "weights": {uuid: tuple(weight) for uuid, weight in self._weights.items()},
+            "weights": {uuid: tuple(weight) for uuid, weight in self.weights.items()},
             "replaced": {uuid: tuple(entry) for uuid, entry in self.replaced.items()},
             "prompts": self._prompts,
             "commands": self._commands,
@@ -499,8 +519,9 @@ class TranscriptFold:
         said = load_json(state)
         if said.get("v") != STATE_VERSION:
             return False
-        mark = said["header"].pop("mark")
-        self.header = Header(**said["header"], mark=LeafMark(**mark) if mark else None)
+        header, mark = said["header"], said["header"].pop("mark")
+        header["said"] = tuple(header["said"])
+        self.header = Header(**header, mark=LeafMark(**mark) if mark else None)
         self.entries, self._graph = [Entry(*entry) for entry in said["entries"]], None
         self.preserved = {
             uuid: Preserved(**{**preserved, "uuids": tuple(preserved["uuids"])})
@@ -508,7 +529,7 @@ class TranscriptFold:
         }
         self.problems = [Problem(**problem) for problem in said["problems"]]
         self._book = ReplyBook({reply["key"]: Reply(**reply) for reply in said["replies"]}, said["keys"])
-        self._weights = {uuid: Weight(*weight) for uuid, weight in said["weights"].items()}
+        self.weights = {uuid: Weight(*weight) for uuid, weight in said["weights"].items()}
         self.replaced = {uuid: Entry(*entry) for uuid, entry in said["replaced"].items()}
         self._prompts, self._commands = said["prompts"], said["commands"]
         self._boundaries = {uuid: Boundary(*boundary) for uuid, boundary in said["boundaries"].items()}
@@ -525,14 +546,14 @@ def _raw(text: str | None) -> RawText | None:
 
 def _reply_above(uuid: str, own: str | None, parents: dict[str, Entry], billed: set[str | None]) -> str | None:
     """The message id of the billed reply this one follows; ``None`` where the chain ends before one."""
-    seen: set[str] = set()
     at: str | None = uuid
-    while at is not None and at not in seen:
-        seen.add(at)
-        entry = parents.get(at)
+    # More steps than lines are a ring.
+    for _ in range(len(parents)):
+        entry = None if at is None else parents.get(at)
         if entry is None:
             return None
-        if entry.message_id in billed and entry.message_id != own:
-            return entry.message_id
+        above = entry.message_id
+        if above in billed and above != own:
+            return above
         at = entry.parent
     return None

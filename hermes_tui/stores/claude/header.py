@@ -38,7 +38,7 @@ class Header:
     """The time of the first line that is no message but has one: when this file was begun, not what it copied."""
     absurd_times: int = 0
     context: dict[str, str] = field(default_factory=dict)
-    said: list[object] = field(default_factory=list)
+    said: tuple[object, ...] = ()
     """The same fields of the line before, to see quickly that nothing changed."""
 
     @property
@@ -69,7 +69,7 @@ class Header:
         if self.forked_from is None and "forkedFrom" in fields:
             forked = fields["forkedFrom"]
             self.forked_from = text_of(forked.get("sessionId")) if isinstance(forked, dict) else None
-        said = [get("version"), get("entrypoint"), get("cwd"), get("gitBranch")]
+        said = (get("version"), get("entrypoint"), get("cwd"), get("gitBranch"))
         if said == self.said:
             return False
         self.said = said

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 from hermes_tui.storage.jsonl import Record
 from hermes_tui.stores.claude.lines import HEADER_TYPES, fields_of, time_of
-from hermes_tui.stores.claude.parts import parts_of
+from hermes_tui.stores.claude.parts import Part, parts_of
 from hermes_tui.stores.log_texts import LogText, TextPhase
 from hermes_tui.stores.matching import compared_texts
 
 LOOKED_AT: Final = 1_000
 """Bytes of a line in which its type stands, and whether it is about a tool."""
 _TYPE: Final = re.compile(rb'"type"\s*:\s*"([^"\\]{1,60})"')
-_CALL, _SPACED, _OTHER_CALL, _RESULT = b'type":"tool_', b'type": "tool_', b'_tool_use"', b'toolUseResult"'
-"""What a call or a result begins with. That a reply stopped for a tool makes it none; bytes are found quicker than
-patterns."""
+_CALL, _SPACED, _OTHER_CALL, _RESULT = b'type":"tool_', b'type": "tool_', b'_tool_use",', b'toolUseResult"'
+"""What a call or a result begins with. That a reply stopped for a tool, or that its usage counts ``server_tool_use``,
+makes it none; bytes are found quicker than patterns."""
 _NOTHING: Final = frozenset(kind.encode() for kind in HEADER_TYPES) | {b"progress"}
 
 
@@ -33,6 +34,14 @@ class ClaudeTexts:
             return "tools"
         return "talk"
 
+    def is_talk(self, line: bytes) -> bool:
+        """Whether the phase of a line is ``talk``, asked the other way round: calls and results are most lines."""
+        head = line[:LOOKED_AT]
+        if _CALL in head or _RESULT in head or _OTHER_CALL in head or _SPACED in head:
+            return False
+        found = _TYPE.search(head)
+        return found is not None and found[1] not in _NOTHING
+
     def texts(self, record: Record) -> list[LogText]:
         """See :class:`LogTexts`; a line of which only pieces could be read gives those."""
         found: list[LogText] = []
@@ -40,11 +49,17 @@ class ClaudeTexts:
             fields = fields_of(value)
             if fields is None:
                 continue
-            texts = [text for part in parts_of(fields) for text in compared_texts(part.kind, part.tool_name, part.text)]
-            if texts:
-                found.append(LogText(record, "\n".join(texts), time_of(fields.get("timestamp"))))
+            text = text_of_parts(parts_of(fields))
+            if text is not None:
+                found.append(LogText(record, text, time_of(fields.get("timestamp"))))
         return found
 
     def rest(self) -> list[LogText]:
         """Nothing is held back."""
         return []
+
+
+def text_of_parts(parts: Iterable[Part]) -> str | None:
+    """What of the parts of a line is looked into by a search; ``None`` where nothing is."""
+    texts = [text for part in parts for text in compared_texts(part.kind, part.tool_name, part.text)]
+    return "\n".join(texts) if texts else None

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import le, lt
+from typing import Any
 
 from hermes_tui.model import CacheEvent, Request, SessionId, Usage
 from hermes_tui.stores.claude.lines import SYNTHETIC_MODEL, Entry, Fields, message_of, number_of, text_of
+from hermes_tui.stores.request_rows import RequestRows
 from hermes_tui.text import RawText
 
 PROVIDER = RawText("anthropic")
@@ -65,9 +68,15 @@ class ReplyBook:
         model = text_of(message.get("model"))
         if not isinstance(usage, dict) or model == SYNTHETIC_MODEL or fields.get("isApiErrorMessage") is True:
             return
-        key = self._key(entry, text_of(fields.get("requestId")))
+        self.bill(entry, place, text_of(fields.get("requestId")), model, usage, fields.get("costUSD"))
+
+    def bill(
+        self, entry: Entry, place: int, request_id: str | None, model: str | None, usage: Fields, cost: object
+    ) -> None:
+        """Take in the usage of a line that is billed."""
+        key = self._key(entry, request_id)
         reply = self.replies.get(key)
-        at, cost = entry.at, fields.get("costUSD")
+        at = entry.at
         if reply is None:
             reply = self.replies[key] = Reply(key, entry.uuid, place, at, model)
         elif at is not None and (reply.at is None or at < reply.at):
@@ -90,12 +99,52 @@ class ReplyBook:
 
     def in_order(self) -> list[Reply]:
         """By the time of their first lines; those without a time stay where the file has them."""
+        listed = list(self.replies.values())
+        times = [reply.at for reply in listed if reply.at is not None]
+        places = [reply.place for reply in listed]
+        if len(times) == len(listed) and all(map(le, times, times[1:])) and all(map(lt, places, places[1:])):
+            return listed
         known = 0.0
         timed: list[tuple[float, int, Reply]] = []
         for reply in sorted(self.replies.values(), key=lambda reply: reply.place):
             known = reply.at if reply.at is not None else known
             timed.append((known, reply.place, reply))
         return [reply for _, _, reply in sorted(timed, key=lambda item: item[:2])]
+
+
+def request_rows(
+    replies: Sequence[Reply],
+    session_id: SessionId,
+    events: Mapping[str, tuple[CacheEvent, ...]],
+    *,
+    source: str | None,
+    cwd: str | None,
+) -> RequestRows | None:
+    """What :func:`requests_of` gives where session and chain are the same; ``None`` where a reply tells its cost."""
+    if any(reply.cost is not None for reply in replies):
+        return None
+    count = len(replies)
+    marks: list[object] = [()] * count
+    if events:
+        marks = [[(event.cause, event.evidence) for event in events.get(reply.key, ())] for reply in replies]
+    columns: tuple[list[Any], ...] = (
+        [session_id] * count,
+        [reply.key for reply in replies],
+        [reply.uuid for reply in replies],
+        [reply.at for reply in replies],
+        [reply.model or None for reply in replies],
+        [PROVIDER] * count,
+        marks,
+        [source or None] * count,
+        [cwd or None] * count,
+        [reply.input for reply in replies],
+        [reply.output for reply in replies],
+        [reply.cache_read for reply in replies],
+        [reply.cache_write for reply in replies],
+        [0] * count,
+        [min(reply.write_1h, reply.cache_write) if reply.write_1h else 0 for reply in replies],
+    )
+    return RequestRows(columns, tells_writes=True)
 
 
 def requests_of(

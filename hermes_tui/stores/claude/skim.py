@@ -1,4 +1,4 @@
-"""Takes in the usual lines of a transcript at a third of the price: replies and tool results that say nothing new.
+"""Takes in the usual lines of a transcript at a third of the price: prompts, replies, tool results, nothing else new.
 
 Every line is parsed, so nothing is guessed: a line is usual when it has a uuid of its own that was not met before, the
 same version, entry point, folder and branch as the line before, and no field a fold treats apart. Any other is fed.
@@ -6,6 +6,7 @@ same version, entry point, folder and branch as the line before, and no field a 
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import Final, cast
 
 import orjson
@@ -13,10 +14,10 @@ import orjson
 from hermes_tui.storage.jsonl import Record, complete_record
 from hermes_tui.storage.log_lines import Lines
 from hermes_tui.stores.claude.fold import TranscriptFold
-from hermes_tui.stores.claude.index_texts import ClaudeTexts
+from hermes_tui.stores.claude.index_texts import ClaudeTexts, text_of_parts
 from hermes_tui.stores.claude.lines import SYNTHETIC_MODEL, Entry, time_of
-from hermes_tui.stores.claude.parts import CALL_BLOCKS
-from hermes_tui.stores.claude.weights import Weight
+from hermes_tui.stores.claude.parts import CALL_BLOCKS, parts_of
+from hermes_tui.stores.claude.weights import Weight, weight_of_parts
 from hermes_tui.stores.log_source import Feed, Say
 
 _NEEDED: Final = frozenset(
@@ -33,6 +34,12 @@ _OTHERS: Final = frozenset(
 )  # fmt: skip
 """Fields of a message line that no fold looks at, or that are looked at here."""
 _MOST_SHAPES: Final = 256
+_FIELDS: Final = itemgetter("type", "uuid", "message", "parentUuid", "timestamp", "isSidechain")
+_SETTINGS: Final = itemgetter("version", "entrypoint", "cwd", "gitBranch")
+"""In the order of :attr:`Header.said`."""
+_KIND: Final = b'"type":"'
+_EARLY: Final = 400
+"""Bytes of a line in which its type mostly stands."""
 _TUPLE: Final = tuple.__new__
 
 
@@ -44,6 +51,8 @@ class ClaudeSkim:
         self._say = say
         self._texts = ClaudeTexts()
         self._shapes: dict[tuple[str, ...], bool] = {}
+        self._settings: tuple[object, ...] | None = None
+        """Those of the line before; ``None``: it was fed."""
         self._reply: tuple[object, ...] | None = None
         """Ids, model and usage of the reply that was taken in last."""
         self._reply_at = 0.0
@@ -53,53 +62,57 @@ class ClaudeSkim:
         line, offset = lines.line, lines.offset
         load, usual = orjson.loads, self._usual
         for raw in lines.raws:
-            length = len(raw)
             try:
                 value = load(raw)
             except orjson.JSONDecodeError:
                 record = complete_record(line, offset, raw)
                 if record is not None:
                     feed(record)
-                    self._reply = None
+                    self._reply = self._settings = None
             else:
-                if type(value) is not dict or not usual(value, raw, line, offset, length):
-                    self._reply = None
-                    feed(_TUPLE(Record, (line, offset, length, value, raw, None, (), True)))
+                if type(value) is not dict or not usual(value, raw, line, offset):
+                    feed(_TUPLE(Record, (line, offset, len(raw), value, raw, None, (), True)))
+                    self._reply = self._settings = None
             line += 1
-            offset += length + 1
+            offset += len(raw) + 1
 
-    def _usual(self, value: dict[str, object], raw: bytes, line: int, offset: int, length: int) -> bool:
+    def _usual(self, value: dict[str, object], raw: bytes, line: int, offset: int) -> bool:
         """Take in a line as :meth:`TranscriptFold.feed` does; ``False``: it is not usual, nothing was taken in."""
         shape = tuple(value)
         known = self._shapes.get(shape)
         if not (self._learn(shape) if known is None else known):
             return False
-        kind, uuid, message, parent = value["type"], value["uuid"], value["message"], value["parentUuid"]
+        kind, uuid, message, parent, stamp, sidechain = _FIELDS(value)
         fold = self._fold
-        if type(uuid) is not str or not uuid or not fold.is_new(uuid) or type(message) is not dict:
+        at = time_of(stamp)
+        if at is None or type(message) is not dict or type(uuid) is not str or not uuid or uuid in fold.weights:
+            return False
+        settings = _SETTINGS(value)
+        if settings != self._settings and not self._same_settings(settings):
             return False
         content = message.get("content")
-        at = time_of(value["timestamp"])
-        said = [value["version"], value["entrypoint"], value["cwd"], value["gitBranch"]]
-        if type(content) is not list or at is None or said != fold.header.said:
-            return False
-        message_id = None
-        # Strings that come again and again are kept once.
-        if parent == fold.previous:
-            parent = fold.previous
+        weight: Weight | None
+        message_id, model, parts = None, None, None
         if kind == "assistant":
-            kind, message_id = "assistant", message.get("id")
-            if type(message_id) is not str or not message_id or message.get("model") == SYNTHETIC_MODEL:
+            kind, message_id, model = "assistant", message.get("id"), message.get("model")
+            if type(message_id) is not str or not message_id or model == SYNTHETIC_MODEL or type(content) is not list:
                 return False
             weight = _reply_weight(content)
-            if fold.entries and fold.entries[-1].message_id == message_id:
-                message_id = fold.entries[-1].message_id
         elif kind == "user":
-            kind, weight = "user", _results_weight(content)
+            kind, weight = "user", _results_weight(content) if type(content) is list else None
+            if weight is None and _is_text(content):
+                parts = parts_of(value)
+                weight = weight_of_parts(parts)
         else:
             return False
         if weight is None:
             return False
+        # Strings that come again and again are kept once.
+        if parent == fold.previous:
+            parent = fold.previous
+        reply = self._reply
+        if message_id is not None and reply is not None and reply[0] == message_id:
+            message_id = cast("str", reply[0])
         entry = _TUPLE(
             Entry,
             (
@@ -108,13 +121,13 @@ class ClaudeSkim:
                 None,
                 kind,
                 "",
-                value["isSidechain"] is True,
+                sidechain is True,
                 at,
                 line,
                 offset,
-                length,
+                len(raw),
                 message_id,
-                message_id is None,
+                message_id is None and parts is None,
                 False,
                 False,
                 None,
@@ -125,18 +138,31 @@ class ClaudeSkim:
         fold.take_usual(entry, at, value, weight)
         if message_id is not None:
             # Most replies are several lines, which say the same of model and usage.
-            reply = (message_id, value.get("requestId"), message.get("model"), message.get("usage"))
-            if reply != self._reply or at < self._reply_at:
-                fold.take_reply(value, entry)
-                self._reply, self._reply_at = reply, at
-        if self._say is not None and self._texts.phase(raw) == "talk":
+            told = (message_id, value.get("requestId"), model, message.get("usage"))
+            if told != reply or at < self._reply_at:
+                fold.take_reply(entry, message, told[1])
+                self._reply, self._reply_at = told, at
+        elif parts is not None:
+            fold.note_prompt(entry, parts)
+        if self._say is not None:
+            text = None
             if message_id is not None and not weight.calls:
-                text = _said(content)
-                if text:
-                    self._say(line, offset, length, at, text)
-            else:
-                for told in self._texts.texts(_TUPLE(Record, (line, offset, length, value, raw, None, (), True))):
-                    self._say(line, offset, length, told.at, told.text)
+                # With its type at its head it talks, unless a text looks like a call: then it is indexed twice, which
+                # harms nobody.
+                if _KIND in raw[:_EARLY] or self._texts.is_talk(raw):
+                    text = _said(content)
+            elif self._texts.is_talk(raw):
+                text = text_of_parts(parts_of(value) if parts is None else parts)
+            if text:
+                self._say(line, offset, len(raw), at, text)
+        return True
+
+    def _same_settings(self, settings: tuple[object, ...]) -> bool:
+        """Whether those of the line before were the same, where the fold has to tell it."""
+        header = self._fold.header
+        if settings != header.said or header.session_id is None:
+            return False
+        self._settings = settings
         return True
 
     def _learn(self, shape: tuple[str, ...]) -> bool:
@@ -145,6 +171,13 @@ class ClaudeSkim:
         fields = frozenset(shape)
         self._shapes[shape] = usual = fields >= _NEEDED and fields <= _NEEDED | _OTHERS
         return usual
+
+
+def _is_text(content: object) -> bool:
+    """Whether a user line holds nothing but texts."""
+    if type(content) is list:
+        return bool(content) and all(type(block) is dict and block.get("type") == "text" for block in content)
+    return type(content) is str
 
 
 def _reply_weight(content: list[object]) -> Weight | None:
@@ -180,7 +213,7 @@ def _results_weight(content: list[object]) -> Weight | None:
     return _TUPLE(Weight, (len(content), 0, size)) if content else None
 
 
-def _said(content: list[object]) -> str:
+def _said(content: object) -> str:
     """The texts of a reply without calls, as :class:`ClaudeTexts` gives them."""
     texts = []
     for block in cast("list[dict[str, object]]", content):

@@ -95,8 +95,15 @@ class IndexedFold(TranscriptFold):
 
     def note_parts(self, entry: Entry, fields: Fields) -> None:
         """Take in the parts of a line seen for the first time, or of one that says something else now."""
-        super().note_parts(entry, fields)
-        self._note(entry, parts_of(fields))
+        if entry.type == "user" and not entry.has_result:
+            super().note_parts(entry, fields)
+        else:
+            self._note(entry, parts_of(fields))
+
+    def note_prompt(self, entry: Entry, parts: Sequence[Part]) -> None:
+        """The same of a line that may be a prompt."""
+        super().note_prompt(entry, parts)
+        self._note(entry, parts)
 
     def take_usual(self, entry: Entry, at: float, fields: Fields, weight: Weight) -> None:
         """See :meth:`TranscriptFold.take_usual`; of its parts only the names of calls are kept."""

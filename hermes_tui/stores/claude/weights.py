@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from hermes_tui.model import COUNTED_KINDS
 from hermes_tui.stores.claude.lines import SYNTHETIC_MODEL, Fields
-from hermes_tui.stores.claude.parts import CALL_BLOCKS, parts_of
+from hermes_tui.stores.claude.parts import CALL_BLOCKS, Part, parts_of
 
 
 class Weight(NamedTuple):
@@ -33,7 +34,11 @@ def weight_of(fields: Fields) -> Weight:
         weight = _results_weight(content)
         if weight is not None:
             return weight
-    parts = parts_of(fields)
+    return weight_of_parts(parts_of(fields))
+
+
+def weight_of_parts(parts: Sequence[Part]) -> Weight:
+    """The weight of a line by its parts."""
     return Weight(
         sum(part.kind in COUNTED_KINDS for part in parts),
         sum(part.kind == "tool-call" for part in parts),
