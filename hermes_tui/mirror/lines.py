@@ -1,12 +1,14 @@
 """Which lines of which logs may answer a query: what the word index is asked for a search over logs.
 
-A rare word is looked up once for all logs. A common one is looked up log by log, within the ids that log has, because a
-page of the newest hits needs only a few logs and all hits of the word would be hundreds of thousands.
+The index gives the newest lines first, for its ids are times. They are taken in growing portions, as far back as the
+log reaches that is asked for: a page of the newest hits of a common word needs few of them, and none is taken twice.
 """
 
 from __future__ import annotations
 
 import threading
+from array import array
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Final
 
@@ -20,9 +22,13 @@ from hermes_tui.storage.fulltext import Matcher
 from hermes_tui.stores.log_source import LogFile
 from hermes_tui.stores.scan import Candidates
 
-FEW: Final = 4_000
-"""Lines of all logs together that are looked up at once."""
-_NONE: Final[frozenset[int]] = frozenset()
+FIRST_PORTION: Final = 4_000
+"""Lines taken from an index at first; each portion after it is four times as large."""
+TABLES: Final = ("talk", "tools")
+
+
+_BEHIND_ALL: Final = (1 << 63) - 1
+_BEFORE_ALL: Final = -1
 
 
 class MirrorLines:
@@ -32,7 +38,10 @@ class MirrorLines:
         self._database = database
         self._asked = asked
         self._known = known
-        self._few = self._all_lines()
+        self._lines: defaultdict[int, array[int]] = defaultdict(lambda: array("L"))
+        """By log, of all ids from ``_reached`` on."""
+        self._reached = dict.fromkeys(TABLES, _BEHIND_ALL)
+        self._portion = FIRST_PORTION
 
     def candidates(self, log: LogFile) -> Candidates | None:
         """See :class:`hermes_tui.stores.scan.LineIndex`."""
@@ -43,43 +52,37 @@ class MirrorLines:
         if (old.device, old.inode) != (log.device, log.inode) or log.size < old.size:
             return None
         try:
-            lines = self._few.get(known.id, _NONE) if self._few is not None else self._lines_of(known.id)
+            lines = self._lines_of(known.id)
         except apsw.Error:
             return None
         return Candidates(lines, None if known.whole and is_current(known, log) else known.tools_line)
 
-    def _all_lines(self) -> dict[int, frozenset[int]] | None:
-        """Lines by log where there are few of them in all; ``None`` where there are many."""
-        found: dict[int, set[int]] = {}
-        left = FEW
-        for table in ("talk", "tools"):
-            rows = self._database.rows(
-                f"SELECT log, line FROM (SELECT rowid AS id FROM {table} WHERE {table} MATCH ? LIMIT ?)"
-                " JOIN texts USING (id)",
-                (self._asked, left + 1),
-            )
-            left -= len(rows)
-            if left < 0:
-                return None
-            for log_id, line in rows:
-                found.setdefault(log_id, set()).add(line)
-        return {log_id: frozenset(lines) for log_id, lines in found.items()}
-
     def _lines_of(self, log_id: int) -> frozenset[int]:
-        first, last = self._database.rows("SELECT MIN(id), MAX(id) FROM texts WHERE log = ?", (log_id,))[0]
-        if first is None:
-            return _NONE
-        found: set[int] = set()
-        for table in ("talk", "tools"):
-            found.update(
-                line
-                for (line,) in self._database.rows(
-                    f"SELECT line FROM {table} JOIN texts ON texts.id = {table}.rowid"
-                    f" WHERE {table} MATCH ? AND {table}.rowid BETWEEN ? AND ? AND texts.log = ?",
-                    (self._asked, first, last, log_id),
-                )
-            )
-        return frozenset(found)
+        if max(self._reached.values()) > _BEFORE_ALL:
+            self._reach(log_id)
+        # Not kept: a search asks for each log once.
+        return frozenset(self._lines.pop(log_id, ()))
+
+    def _reach(self, log_id: int) -> None:
+        """Take lines as far back as this log reaches."""
+        first = self._database.rows("SELECT MIN(id) FROM texts WHERE log = ?", (log_id,))[0][0]
+        while first is not None and max(self._reached.values()) > first:
+            for table, reached in self._reached.items():
+                if reached > first:
+                    self._reached[table] = self._reach_back(table, reached)
+            self._portion *= 4
+
+    def _reach_back(self, table: str, reached: int) -> int:
+        """Take the next older lines of an index; the id from which on all are taken."""
+        rows = self._database.rows(
+            f"SELECT id, log, line FROM (SELECT rowid AS id FROM {table} WHERE {table} MATCH ? AND rowid < ?"
+            " ORDER BY rowid DESC LIMIT ?) LEFT JOIN texts USING (id) ORDER BY id DESC",
+            (self._asked, reached, self._portion),
+        )
+        for _, log_id, line in rows:
+            if log_id is not None:
+                self._lines[log_id].append(line)
+        return int(rows[-1][0]) if len(rows) == self._portion else _BEFORE_ALL
 
 
 def line_index(database: MirrorDatabase, store_path: str) -> Callable[[Matcher], MirrorLines | None]:

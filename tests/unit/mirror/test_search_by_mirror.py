@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
 from hermes_tui.library.mirroring import update_mirror, with_mirror
 from hermes_tui.library.search import SearchRequest, search
 from hermes_tui.library.sources import Library, SourceOptions, open_library
+from hermes_tui.mirror.lines import MirrorLines
 from hermes_tui.storage.jsonl import read_records
 from hermes_tui.stores.logs import LogStore
 from hermes_tui.stores.protocol import SearchFilters
@@ -36,8 +38,10 @@ def opened(home: Path, own: Path) -> Library:
 Hit = tuple[str, str, int, str, str, int]
 
 
-def hits(library: Library, query: str, *, all_states: bool = True) -> list[Hit]:
-    run = search(library, SearchRequest(query, limit=None, filters=SearchFilters(all_states=all_states)))
+def hits(
+    library: Library, query: str, *, all_states: bool = True, sort: Literal["newest", "oldest"] = "newest"
+) -> list[Hit]:
+    run = search(library, SearchRequest(query, sort=sort, limit=None, filters=SearchFilters(all_states=all_states)))
     found = [
         (hit.head.session_id, hit.head.id, hit.head.part, hit.head.state, str(hit.snippet), hit.copies) for hit in run
     ]
@@ -60,6 +64,25 @@ class TestSameHits:
         assert update_mirror(mirrored).progress.phase == "done"
         assert route(mirrored, "the") == {"mirror"}
         assert {query: hits(mirrored, query) for query in QUERIES} == expected
+
+    @pytest.mark.parametrize("sort", ["newest", "oldest"])
+    def test_nor_do_portions_of_the_index(
+        self, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sort: Literal["newest", "oldest"]
+    ) -> None:
+        expected = {query: hits(opened(home, tmp_path / "own"), query, sort=sort) for query in QUERIES}
+        mirrored = with_mirror(opened(home, tmp_path / "own"))
+        update_mirror(mirrored)
+        taken = []
+        reach_back = MirrorLines._reach_back
+
+        def counted(lines: MirrorLines, table: str, reached: int) -> int:
+            taken.append(table)
+            return reach_back(lines, table, reached)
+
+        monkeypatch.setattr("hermes_tui.mirror.lines.FIRST_PORTION", 1)
+        monkeypatch.setattr(MirrorLines, "_reach_back", counted)
+        assert {query: hits(mirrored, query, sort=sort) for query in QUERIES} == expected
+        assert len(taken) > 3 * len(QUERIES)
 
     def test_nor_does_half_of_it(self, home: Path, tmp_path: Path) -> None:
         plain = opened(home, tmp_path / "own")
