@@ -85,12 +85,15 @@ class HermesTui(KeysInOrder):
         self._live: Live | None = None
         self._trail: list[str] = []
         """Places we came from, for Escape."""
-        super().__init__()
+        colourless = bool(self._environ.get("NO_COLOR"))
+        # Said before the theme: Textual chooses here how it drops colours. For a theme of its own it takes greys, which
+        # turned the terminal's own colours into black on black.
+        super().__init__(ansi_color=True if colourless else None)
         ScrollBar.renderer = ScrollBarRender
         if ascii_only:
             self._draw_plainly()
         self.animation_level = "none"
-        self.theme = COLOURLESS if self._environ.get("NO_COLOR") else DARK
+        self.theme = COLOURLESS if colourless else DARK
         for place, build in places(self.desk).items():
             self.add_mode(place, build)
 

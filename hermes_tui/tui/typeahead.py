@@ -34,8 +34,8 @@ class KeysInOrder(App[None]):
     where the first one was pressed, where a letter may be a command.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, *, ansi_color: bool | None = None) -> None:
+        super().__init__(ansi_color=ansi_color)
         self._waiting: deque[events.Key] = deque()
         self._since: float | None = None
         """Since when a key is under way; ``None``: none is."""

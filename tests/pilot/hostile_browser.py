@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from datetime import UTC
 
 from hermes_tui.library.sources import Library, SourceOptions
@@ -72,7 +73,7 @@ def hostile_library() -> Library:
 
 def main() -> None:
     desk = Desk(library=hostile_library(), clock=lambda: NOW, zone=UTC)
-    HermesTui(SourceOptions(), desk=desk, environ={}).run()
+    HermesTui(SourceOptions(), desk=desk, environ={"NO_COLOR": os.environ.get("NO_COLOR", "")}).run()
 
 
 if __name__ == "__main__":

@@ -49,13 +49,14 @@ class Terminal:
 
 
 @contextmanager
-def running(module: str) -> Iterator[tuple[Terminal, int]]:
+def running(module: str, **environ: str) -> Iterator[tuple[Terminal, int]]:
     """A module on a terminal of 120x36."""
     pid, descriptor = pty.fork()
     if pid == 0:
         os.chdir(ROOT)
         os.environ.update({"TERM": "xterm-256color", "COLUMNS": "120", "LINES": "36", "PYTHONPATH": str(ROOT)})
         os.environ.pop("NO_COLOR", None)
+        os.environ.update(environ)
         os.execv(sys.executable, [sys.executable, "-m", module])
     import fcntl
     import struct
@@ -88,6 +89,19 @@ def test_no_control_byte_of_a_store_reaches_the_terminal_from_any_screen() -> No
     for payload in FORBIDDEN:
         assert payload not in shown, (payload, shown[max(0, shown.find(payload) - 80) : shown.find(payload) + 40])
     assert not re.search(rb"\x1b\](?!11;|10;)", shown)
+
+
+@pytest.mark.slow
+def test_no_color_leaves_the_colours_to_the_terminal() -> None:
+    with running("tests.pilot.hostile_browser", NO_COLOR="1") as (terminal, _):
+        terminal.wait_for(b"conversations")
+        terminal.read_until_quiet()
+        terminal.press("4")
+        terminal.wait_for(b"total")
+        styles = set(re.findall(rb"\x1b\[([0-9;]*)m", terminal.got))
+    codes = {code for style in styles for code in style.split(b";") if code}
+    assert {b"39", b"49"} <= codes, styles
+    assert codes <= {b"0", b"1", b"2", b"3", b"4", b"7", b"9", b"39", b"49"}, "a colour of ours"
 
 
 @pytest.mark.slow
