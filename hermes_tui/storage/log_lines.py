@@ -27,6 +27,8 @@ class Lines(NamedTuple):
     """Where the first begins, bytes from the start."""
     end: int
     """Where the line after the last begins."""
+    last: bool = False
+    """The log ends there."""
 
 
 def read_lines(
@@ -47,23 +49,30 @@ def read_lines(
         if is_zstd(file):
             return
         file.seek(offset)
-        carry = b""
-        while block := _read(file, LINES_BLOCK if end is None else min(LINES_BLOCK, end - offset - len(carry))):
+        carry, at = b"", offset
+
+        def following() -> bytes | None:
+            return _read(file, LINES_BLOCK if end is None else min(LINES_BLOCK, end - at))
+
+        block = following()
+        while block:
+            at += len(block)
             raws = (carry + block if carry else block).split(b"\n")
+            block = following()
             carry = raws.pop()
             if raws:
                 if max(map(len, raws)) > GIANT_LINE:
                     return
                 after = offset + sum(map(len, raws)) + len(raws)
-                yield Lines(raws, line, offset, after)
+                yield Lines(raws, line, offset, after, block == b"" and not carry)
                 line, offset = line + len(raws), after
             if len(carry) > GIANT_LINE:
                 return
 
 
-def _read(file: BinaryIO, size: int) -> bytes:
+def _read(file: BinaryIO, size: int) -> bytes | None:
     try:
         return file.read(size) if size > 0 else b""
     except OSError:
         # Whoever reads the rest meets the error again and tells it.
-        return b""
+        return None

@@ -178,6 +178,7 @@ def fold_log(
             odd.append(Problem(log.path, record.line or None, record.offset, _shape(error)))
 
     taker = None if skim is None else skim(fold)
+    ended = False
     try:
         if taker is not None:
             for lines in read_lines(log.path, offset=offset, line=line, end=end):
@@ -185,7 +186,9 @@ def fold_log(
                 taker.take(lines, feed)
                 offset, line = lines.end, lines.line + len(lines.raws)
                 last = _last_record(lines) or last
-        for count, record in enumerate(read_records(log.path, offset=offset, line=line, wants=fold.wants, end=end)):
+                ended = lines.last
+        rest = () if ended else read_records(log.path, offset=offset, line=line, wants=fold.wants, end=end)
+        for count, record in enumerate(rest):
             if count % PULSE_EVERY == 0:
                 pulse()
             if not record.complete and not held:

@@ -417,8 +417,8 @@ class TranscriptFold:
             git_branch=_raw(header.git_branch),
             started_at=header.first_at,
             last_active_at=header.last_at,
-            message_count=sum(weight.messages for weight in live),
-            tool_call_count=sum(weight.calls for weight in live),
+            message_count=sum([weight[0] for weight in live]),
+            tool_call_count=sum([weight[1] for weight in live]),
             resumable=bool(graph.states) and not delegated and not self._refused,
         )
 
@@ -465,7 +465,9 @@ class TranscriptFold:
 
     def _events(self, replies: Sequence[Reply]) -> dict[str, tuple[CacheEvent, ...]]:
         parents = {entry.uuid: entry for entry in self.entries}
-        owners = {entry.uuid: entry.message_id for entry in self.entries if entry.message_id is not None}
+        owners = {uuid: entry.message_id for uuid, entry in parents.items()}
+        if len(parents) != len(self.entries):
+            owners |= {entry.uuid: entry.message_id for entry in self.entries if entry.message_id is not None}
         billed = {owners.get(reply.uuid) for reply in replies}
         billed.discard(None)
         places = [change.place for change in self._changes]

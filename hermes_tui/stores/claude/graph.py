@@ -129,6 +129,8 @@ class Builder:
         self._bridged: dict[str, str | None] = {}
         self._last_line: str | None = None
         self._lines = 0
+        self._bounded = False
+        """Whether a compaction boundary may be among them."""
         self._by_time: list[tuple[float, int, str]] | None = None
         """Lines by time; sorted when a parent is missing."""
         self._take(entries, sidechain)
@@ -142,7 +144,10 @@ class Builder:
                 self._bridged[uuid] = parent
                 continue
             place += 1
-            self._lines += kind in MESSAGE_TYPES
+            if kind in MESSAGE_TYPES:
+                self._lines += 1
+                if kind == "system":
+                    self._bounded = True
             if entry.sidechain != sidechain:
                 continue
             if not entry.detached:
@@ -267,13 +272,13 @@ class Builder:
         nodes = self._nodes
         bounds = [
             place
-            for place, uuid in enumerate(chain)
+            for place, uuid in enumerate(chain if self._bounded else ())
             if nodes[uuid].entry.type == "system" and nodes[uuid].entry.boundary
         ]
         kept = {chain[bound]: self._kept(chain, bound) for bound in bounds}
         states = self._chain_states(chain, bounds, kept)
         extras = self.parallel(chain)
-        for uuid in chain:
+        for uuid in chain if extras else ():
             for extra in extras.get(self._nodes[uuid].entry.message_id or "", ()):
                 states[extra] = states[uuid]
         branches = self._side_lines_and_branches(states)
@@ -328,6 +333,8 @@ class Builder:
             by message id, the lines that belong to the chain as well: blocks first, then results.
         """
         nodes, walked = self._nodes, set(chain)
+        if len(walked) == len(nodes):
+            return {}
         # Nearly every line of a long session is walked: only the others are looked at one by one.
         beside = [(uuid, node) for uuid, node in nodes.items() if uuid not in walked]
         if not beside:

@@ -187,7 +187,10 @@ def _reply_weight(content: list[object]) -> Weight | None:
         if type(block) is not dict:
             return None
         kind = block.get("type")
-        if kind == "text":
+        if kind == "tool_use":
+            messages += 1
+            calls += 1
+        elif kind == "text":
             text = block.get("text")
             if type(text) is not str:
                 return None
