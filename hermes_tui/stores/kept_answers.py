@@ -126,7 +126,7 @@ def code_of(agent: str) -> str:
     """The code that reads this agent's stores, told by its files: another version may answer otherwise."""
     stores = Path(__file__).parent
     found = [f"{__version__} {agent}"]
-    for folder in (stores, stores / agent, stores.parent / "storage"):
+    for folder in (stores, stores / agent, stores.parent, stores.parent / "storage"):
         try:
             with os.scandir(folder) as files:
                 stats = [(file.name, file.stat()) for file in files if file.name.endswith(".py")]

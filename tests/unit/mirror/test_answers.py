@@ -11,6 +11,7 @@ import pytest
 
 from hermes_tui.mirror import answers
 from hermes_tui.mirror.answers import KeptAnswers
+from hermes_tui.stores.kept_answers import code_of
 
 ANSWER = [["a", "b"], {"archived": 2}, None, 1.5, "한국어"]
 
@@ -120,3 +121,8 @@ def test_all_can_be_forgotten(tmp_path: Path) -> None:
     assert kept.drop()
     assert list((tmp_path / "answers").iterdir()) == []
     assert kept.find("list", "1") is None
+
+
+def test_an_answer_is_of_the_code_that_made_it_with_the_vocabulary() -> None:
+    for name in ("model.py", "text.py", "reading.py", "kept_values.py", "listing.py"):
+        assert f"\n{name} " in code_of("hermes"), name
