@@ -64,6 +64,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("app.back", "Back", "Go back one step.", "escape", "app"),
     Command("app.theme", "Theme", "Choose colours: light, dark or the terminal's own.", "", "app"),
     Command("app.quit", "Quit", "Leave.", "q,ctrl+q", "app"),
+    Command("app.suspend", "Suspend", "Go to the shell for a while; fg comes back.", "ctrl+z", "app"),
     # Every list.
     Command("list.down", "Down", "Move down.", "down,j", "list"),
     Command("list.up", "Up", "Move up.", "up,k", "list"),

@@ -15,7 +15,8 @@ from textual.binding import BindingType
 from textual.screen import Screen
 from textual.scrollbar import ScrollBar, ScrollBarRender
 
-from hermes_tui.library.commands import COMMANDS
+from hermes_tui.library.commands import COMMANDS, shown_keys
+from hermes_tui.text import literal
 from hermes_tui.tui.commands import Commands, bindings_for
 from hermes_tui.tui.desk import Desk
 from hermes_tui.tui.encoding import keep_cells, lend_stderr
@@ -115,6 +116,8 @@ class HermesTui(KeysInOrder):
         asyncio.get_running_loop().set_task_factory(None)
 
     def on_mount(self) -> None:
+        # Back from the shell the terminal is empty, and Textual draws only what changes from then on.
+        self.app_resume_signal.subscribe(self, lambda _: self.refresh(layout=True))
         if self.desk.library is not None:
             self._begin()
         else:
@@ -292,6 +295,16 @@ class HermesTui(KeysInOrder):
 
     def action_theme(self) -> None:
         self.search_themes()
+
+    def action_suspend(self) -> None:
+        """Stop as a job of the shell; nothing where there are no jobs."""
+        self.action_suspend_process()
+
+    def action_help_quit(self) -> None:
+        """Ctrl+C: it copies in a line of text and must not end the program; say what does."""
+        quit_ = next(command for command in COMMANDS if command.id == "app.quit")
+        self.clear_notifications()
+        self.notify(literal(f"{shown_keys(quit_, self.desk.keys_of(quit_))} leaves."), markup=False, timeout=5)
 
     async def action_quit(self) -> None:
         """Leave; what runs in threads is interrupted, or it would hold the exit."""

@@ -6,6 +6,9 @@ import dataclasses
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
+import pytest
+from textual.driver import Driver
+
 from hermes_tui.tui.messages import LibraryOpened, ShowTranscript
 from hermes_tui.tui.screens.costs import CostsScreen
 from hermes_tui.tui.screens.health import HealthScreen
@@ -140,3 +143,26 @@ async def test_what_was_said_in_passing_goes_with_the_next() -> None:
     async with browsing() as user:
         await user.press("y", "j", "y")
         assert len(user.app._notifications) == 1
+
+
+async def test_what_was_said_in_passing_goes_with_the_screen_it_was_said_on() -> None:
+    async with browsing() as user:
+        await user.press("y")
+        assert "opied" in last_said(user)
+        await user.press("question_mark")
+        assert not user.app._notifications
+
+
+async def test_ctrl_c_says_what_leaves_and_ctrl_z_goes_to_the_shell(monkeypatch: pytest.MonkeyPatch) -> None:
+    stopped: list[str] = []
+    async with browsing() as user:
+        monkeypatch.setattr(user.app, "action_suspend_process", lambda: stopped.append("stopped"))
+        await user.press("ctrl+c")
+        assert last_said(user) == "q ^q leaves."
+        await user.press("ctrl+z")
+        assert stopped == ["stopped"]
+        drawn: list[dict[str, bool]] = []
+        monkeypatch.setattr(user.app, "refresh", lambda **how: drawn.append(how))
+        user.app.post_message(Driver.SignalResume())
+        await user.settle()
+    assert drawn[:1] == [{"layout": True}]

@@ -75,6 +75,10 @@ class Place(Screen[None]):
         """Shown again: see whether the stores or the subject are others now."""
         self._name_stores()
 
+    def on_screen_suspend(self) -> None:
+        """Left, or covered: what was said in passing was said here, and would lie over what comes."""
+        self.app.clear_notifications()
+
     def _name_stores(self) -> None:
         library = self.desk.library
         if library is None or not self.is_mounted:
