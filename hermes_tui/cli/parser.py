@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, Final, NoReturn
@@ -49,11 +50,27 @@ SCREEN_COMMANDS: Final = ("open",)
 COMMON_ARGUMENTS_WITH_VALUE: Final = ("--store", "--agent", "--profile")
 
 
+SCREENS: Final = {"sessions": "list", "costs": "cost", "health": "doctor", "transcript": "show", "recovery": "recover"}
+"""Commands by the names of the screens that show the same."""
+
+
 class Parser(argparse.ArgumentParser):
     """Raises our own error instead of leaving the process, so that --json holds for wrong use too."""
 
     def error(self, message: str) -> NoReturn:
-        raise WrongUse(message[:1].upper() + message[1:], f"See `{self.prog} --help`.")
+        raise WrongUse(message[:1].upper() + message[1:], f"{_meant(message)}See `{self.prog} --help`.")
+
+
+def _meant(message: str) -> str:
+    """The command a wrong one stands for, where that can be told: a slip of a letter, or what a screen is called."""
+    found = re.match(r"argument COMMAND: invalid choice: '([^']*)' \(choose from (.*)\)", message)
+    if found is None:
+        return ""
+    from difflib import get_close_matches
+
+    wrong, commands = found[1], [name.strip("' ") for name in found[2].split(",")]
+    near = [SCREENS[wrong]] if wrong in SCREENS else get_close_matches(wrong, commands, 1)
+    return f"Did you mean `hermes-tui {near[0]}`? " if near else ""
 
 
 class Subparsers:

@@ -22,7 +22,8 @@ NEAR = 100
 """Characters of a neighbouring message in a table."""
 SYNTAX = """\
 words: all of them in one message     "…": a phrase        word*: beginnings
-OR, NOT in capitals, ( ) to group     Korean, Chinese and Japanese are found inside longer words"""
+OR, NOT in capitals, ( ) to group
+Korean, Chinese and Japanese are found inside longer words"""
 
 
 def add_command(subparsers: Subparsers) -> None:

@@ -85,6 +85,8 @@ def curve_of(report: CacheReport, moment: Moment, by_day: bool) -> Curve:
 
 
 def _single(points: Sequence[CachePoint], moment: Moment) -> Curve:
+    # They come chain by chain, and calls beside the talk (titles, compactions) are chains of their own.
+    points = sorted(points, key=lambda point: point.request.at or 0.0) if all(p.request.at for p in points) else points
     return Curve(
         values=tuple(point.hit_rate for point in points),
         marks=tuple((at, not point.drop.expected) for at, point in enumerate(points) if point.drop is not None),

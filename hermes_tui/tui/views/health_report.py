@@ -127,10 +127,10 @@ _INSTEAD: Final = {
 
 
 def _read_instead(fallbacks: Sequence[tuple[str, int]], width: int, glyphs: Glyphs) -> list[HealthLine]:
-    """``read from the logs 3 x: not in the mirror yet``."""
+    """``read from the logs 3 times: not in the mirror yet``."""
     room = max(8, width - NAME - 4)
     words = [
-        f"read from the logs {count(number)} x: {_INSTEAD.get(reason, clean_line(reason))}"
+        f"read from the logs {'once' if number == 1 else f'{count(number)} times'}: {_INSTEAD.get(reason, clean_line(reason))}"
         for reason, number in fallbacks
     ]
     return [

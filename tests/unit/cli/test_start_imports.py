@@ -69,6 +69,13 @@ def test_help_and_what_is_no_command_name_all_of_them(cli: Cli) -> None:
     assert "invalid choice: 'lst'" in cli("lst").err
 
 
+def test_a_command_that_is_none_names_the_one_that_may_be_meant(cli: Cli) -> None:
+    assert "Did you mean `hermes-tui list`? See `hermes-tui --help`." in cli("lst").err
+    assert "Did you mean `hermes-tui doctor`?" in cli("health").err
+    assert "Did you mean" not in cli("qqqqqq").err
+    assert "Did you mean" not in cli("list", "--agent", "hermess").err
+
+
 def _after(call: str) -> set[str]:
     begin = "import sys\nfrom hermes_tui.cli.parser import parse\n"
     probe = f"{begin}try: {call}\nexcept SystemExit: pass\nprint(*sys.modules)"

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import UTC
+
 from hermes_tui.library.annotations import Annotation
+from hermes_tui.library.cache import CachePoint, CacheReport
 from hermes_tui.library.health import Health, MirrorHealth
-from hermes_tui.model import Finding, StoreRef, StoreStatus
+from hermes_tui.model import Finding, Request, SessionId, StoreRef, StoreStatus, Usage
 from hermes_tui.text import RawText
-from hermes_tui.tui.formats import counted, usd
+from hermes_tui.tui.formats import Moment, counted, usd
 from hermes_tui.tui.glyphs import UNICODE
 from hermes_tui.tui.inks import Line, line_width, spread
+from hermes_tui.tui.views.drop_table import curve_of
 from hermes_tui.tui.views.facets import origins_text
 from hermes_tui.tui.views.health_report import health_lines, summary
 from hermes_tui.tui.views.transcript_head import head_lines
@@ -45,7 +49,7 @@ def test_health_reads_as_sentences_and_keeps_the_end_of_a_path() -> None:
     health = Health((status,), MirrorHealth(), (), ())
     lines = [text_of(line.line) for line in health_lines(health, 100, UNICODE)]
     assert any(line.rstrip().endswith("1 session · from scan") for line in lines)
-    assert any("read from the logs 2 x: not in the mirror yet" in line for line in lines)
+    assert any("read from the logs 2 times: not in the mirror yet" in line for line in lines)
     assert any(line.strip() == "It is damaged (malformed)" for line in lines)
     assert sum(line.rstrip().endswith("/the-end") and "…" in line for line in lines) == 2
     assert all(len(line) <= 100 for line in lines)
@@ -61,3 +65,16 @@ def test_the_head_of_a_transcript_names_what_was_said_about_it() -> None:
     assert "\x1b" not in text_of(second)
     assert line_width(second) == 80
     assert head_lines(None, "", "record", 80, UNICODE, Annotation(False, (), None)) == [first]
+
+
+def test_the_curve_goes_from_the_first_request_to_the_last_though_they_come_chain_by_chain() -> None:
+    store = StoreRef("hermes", "hermes/default", "/home/ana/.hermes/state.db", "default")
+
+    def point(chain: str, at: float, read: int) -> CachePoint:
+        usage = Usage(input=10, cache_read=read)
+        return CachePoint(store, Request(SessionId("s"), chain, None, None, at, None, None, usage))
+
+    points = (point("s", 3_600.0, 30), point("s", 7_200.0, 90), point("s title", 60.0, 0))
+    curve = curve_of(CacheReport(points, (), 0.0), Moment(7_200.0, UTC), by_day=False)
+    assert curve.values == (0.0, 0.75, 0.9)
+    assert (curve.first, curve.last) == ("1 Jan 00:01", "1 Jan 02:00")
