@@ -169,7 +169,7 @@ class Backfill:
                 (store.ref.path,),
             )
             for (path,) in rows:
-                known = known_log(self.database, path) if path in here else None
+                known = known_log(self.database, path, state=False) if path in here else None
                 if known is not None:
                     jobs.append(_Job(store, here[path], known))
         return jobs

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import fields
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any, Final, cast
 
 from hermes_tui.model import (
@@ -24,9 +24,10 @@ from hermes_tui.model import (
     Usage,
 )
 from hermes_tui.storage.any_json import dump_json, load_json
+from hermes_tui.storage.packing import packed, unpacked
 from hermes_tui.stores.kept_requests import KeptRequests, Slot, slots_of, totals_of
 from hermes_tui.stores.log_source import LogSummary
-from hermes_tui.stores.request_rows import RequestRows
+from hermes_tui.stores.request_rows import RequestRows, SumKey
 
 _NESTED: Final = (Usage, Spend, Cost, StoreRef, CacheEvent, Compaction, Problem, Request, SessionRow)
 _NAMES: Final = {cls: tuple(f.name for f in fields(cls)) for cls in _NESTED}
@@ -40,9 +41,14 @@ _USAGE_VALUES: Final = attrgetter(*_NAMES[Usage])
 _SPEND_VALUES: Final = attrgetter(*_NAMES[Spend])
 _SPEND: Final = {name: place for place, name in enumerate(_NAMES[Spend])}
 
+_SUMMED: Final = (
+    "model", "provider", "usage", "requests", "task", "write_1h", "band", "cost_usd", "cost_status", "last_at",
+)  # fmt: skip
+_SPEND_ORDER: Final = itemgetter(*map(_SUMMED.index, _NAMES[Spend]))
+
 _LAYOUT: Final = (
     "requests in columns, states of growing logs only, in columns, peeks with extras, sums by slot and over all time,"
-    " replies first, short ones too, lifetimes of writes"
+    " replies first, short ones too, lifetimes of writes, packed"
 )
 """Changed with whatever else changes what the bytes mean."""
 SHAPE: Final = hashlib.sha256(repr([_LAYOUT, *((cls.__name__, _NAMES[cls]) for cls in _NESTED)]).encode()).hexdigest()[
@@ -62,10 +68,15 @@ def _plain(value: object) -> object:
 
 def dump_card(summary: LogSummary) -> bytes:
     """What a list needs of a log: its row, compactions and problems."""
-    slots = slots_of(summary.requests)
-    counts = [len(summary.requests), len(summary.apart)]
-    sums = [[_slot_values(slot) for slot in some] for some in (totals_of(slots), slots)]
-    return dump_json([_plain(summary.row), _plain(summary.compactions), _plain(summary.problems), counts, *sums])
+    requests = summary.requests
+    counts = [len(requests), len(summary.apart)]
+    if isinstance(requests, RequestRows):
+        sums = [list(map(_sum_values, some.items())) for some in (requests.totals(), requests.sums())]
+    else:
+        slots = slots_of(requests)
+        sums = [[_slot_values(slot) for slot in some] for some in (totals_of(slots), slots)]
+    card = [_plain(summary.row), _plain(summary.compactions), _plain(summary.problems), counts, *sums]
+    return packed(dump_json(card))
 
 
 def _slot_values(slot: Slot) -> list[object]:
@@ -75,6 +86,12 @@ def _slot_values(slot: Slot) -> list[object]:
     return [*slot[:-1], spend]
 
 
+def _sum_values(summed: tuple[SumKey, Sequence[Any]]) -> list[object]:
+    """The same of what requests sum themselves up to, without making slots first."""
+    (begin, source, cwd, model, provider, band), (*counts, hour, calls, last) = summed
+    return [begin, source, cwd, None, _SPEND_ORDER((model, provider, counts, calls, "", hour, band, None, None, last))]
+
+
 def dump_peek(row: SessionRow, extra: object) -> bytes:
     """A peeked row, and what else the store keeps of a peek."""
     return dump_json([_plain(row), extra])
@@ -82,7 +99,7 @@ def dump_peek(row: SessionRow, extra: object) -> bytes:
 
 def dump_requests(summary: LogSummary) -> bytes:
     """What ledger and cache screen need besides."""
-    return dump_json([_columns(summary.requests), _columns(summary.apart)])
+    return packed(dump_json([_columns(summary.requests), _columns(summary.apart)]))
 
 
 def _columns(requests: Sequence[Request]) -> list[Any]:
@@ -137,11 +154,13 @@ def _requests(columns: list[Any]) -> tuple[Request, ...]:
 
 def load_summary(card: bytes, requests: bytes, store: StoreRef) -> LogSummary:
     """What :func:`dump_card` and :func:`dump_requests` wrote; requests are decoded when they are looked into."""
-    row, compactions, problems, (count, apart), totals, _ = cast("Sequence[Any]", load_json(card))
+    row, compactions, problems, (count, apart), totals, _ = cast("Sequence[Any]", load_json(unpacked(card)))
     row[_ROW["origin"]] = "mirror"
     return LogSummary(
         load_row(row, store),
-        KeptRequests(count, _slots(totals), lambda: _slots(load_json(card)[-1]), lambda: _load_requests(requests, 0))
+        KeptRequests(
+            count, _slots(totals), lambda: _slots(load_json(unpacked(card))[-1]), lambda: _load_requests(requests, 0)
+        )
         if count
         else (),
         tuple(Compaction(*item) for item in compactions),
@@ -155,4 +174,4 @@ def _slots(values: list[list[Any]]) -> tuple[Slot, ...]:
 
 
 def _load_requests(data: bytes, which: int) -> tuple[Request, ...]:
-    return _requests(load_json(data)[which])
+    return _requests(load_json(unpacked(data))[which])

@@ -33,20 +33,20 @@ def known_logs(database: MirrorDatabase, store_path: str) -> dict[str, Known]:
     return {row[1]: _known(row, b"") for row in rows}
 
 
-def known_log(database: MirrorDatabase, path: str) -> Known | None:
-    """One log with the place its fold was put away at.
+def known_log(database: MirrorDatabase, path: str, *, state: bool = True) -> Known | None:
+    """One log with the place its fold was put away at, and with the fold's state where that is wanted.
 
     Raises:
         apsw.Error: the mirror cannot be read.
     """
     rows = database.rows(f"SELECT {_LOG_COLUMNS}, place FROM logs WHERE path = ?", (path,))
-    return _known(rows[0], rows[0][11]) if rows else None
+    return _known(rows[0], rows[0][11], state=state) if rows else None
 
 
-def _known(row: Sequence[Any], place: bytes) -> Known:
+def _known(row: Sequence[Any], place: bytes, *, state: bool = True) -> Known:
     id_, path, device, inode, size, mtime_ns, archived, head, tools_offset, tools_line, offset = row[:11]
     log = LogFile(path, SessionId(""), size, mtime_ns, device, inode, bool(archived))
-    return Known(id_, log, head, load_place(place), tools_offset, tools_line, offset)
+    return Known(id_, log, head, load_place(place, state=state), tools_offset, tools_line, offset)
 
 
 def is_current(known: Known, log: LogFile) -> bool:

@@ -16,6 +16,7 @@ from hermes_tui.mirror.index_rows import NO_ROWS, IndexedText, TextRows, base_of
 from hermes_tui.mirror.words import index_words
 from hermes_tui.storage.any_json import dump_json, load_json
 from hermes_tui.storage.jsonl import Record, read_records
+from hermes_tui.storage.packing import packed, unpacked
 from hermes_tui.stores.log_source import (
     MALFORMED,
     FoldPlace,
@@ -112,16 +113,17 @@ def dump_place(place: FoldPlace | None) -> bytes:
     if place is None:
         return b""
     head = dump_json([place.offset, place.line, place.guard_offset, len(place.guard)])
-    return b"\n".join((head, place.guard + place.state))
+    return b"\n".join((head, place.guard + packed(place.state)))
 
 
-def load_place(data: bytes) -> FoldPlace | None:
-    """What :func:`dump_place` wrote."""
+def load_place(data: bytes, *, state: bool = True) -> FoldPlace | None:
+    """What :func:`dump_place` wrote; where the state is not wanted, it is left out."""
     if not data:
         return None
     head, rest = data.split(b"\n", 1)
     offset, line, guard_offset, guard_length = load_json(head)
-    return FoldPlace(rest[guard_length:], offset, line, guard_offset, rest[:guard_length])
+    kept = unpacked(rest[guard_length:]) if state else b""
+    return FoldPlace(kept, offset, line, guard_offset, rest[:guard_length])
 
 
 @dataclass(slots=True)

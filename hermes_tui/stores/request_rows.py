@@ -139,6 +139,20 @@ class RequestRows(Sequence[Request]):
             first = last
         return self._sums
 
+    def totals(self) -> Mapping[SumKey, Sequence[Any]]:
+        """The same sums over all time: their keys begin nowhere."""
+        found: dict[SumKey, list[Any]] = {}
+        for key, total in self.sums().items():
+            place = (None, *key[1:])
+            known = found.get(place)
+            if known is None:
+                found[place] = list(total)
+            else:
+                known[:7] = map(add, known, total[:7])
+                if total[7] is not None and (known[7] is None or total[7] > known[7]):
+                    known[7] = total[7]
+        return found
+
     def dump(self) -> list[object]:
         """All of it as JSON values."""
         sums = [[*key, *total] for key, total in self.sums().items()]
@@ -160,7 +174,9 @@ def slot_of(at: float | None) -> int | None:
 
 
 def _short(column: list[Any]) -> list[Any]:
-    return column[:1] if column and column.count(column[0]) == len(column) else column
+    # The last tells most of those apart that are not alike.
+    alike = bool(column) and column[0] == column[-1] and column.count(column[0]) == len(column)
+    return column[:1] if alike else column
 
 
 def _request(

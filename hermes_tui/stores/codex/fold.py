@@ -264,9 +264,17 @@ class CodexFold:
         if not self._reader.assembler.waits:
             return self._summary()
         # Entries that still wait for a twin count as they are: on a copy, for their twins may be written yet.
-        copy = CodexFold(self._ref, self._log, self.dump(), precise=self._precise)
+        copy = self._copy()
         copy._reader.assembler.finish()
         return copy._summary()
+
+    def _copy(self) -> CodexFold:
+        copy = CodexFold(self._ref, self._log, precise=self._precise)
+        copy._reader.take_over(self._reader)
+        copy._problems, copy._awaited, copy._live = self._problems.copy(), self._awaited.copy(), self._live.copy()
+        copy._title, copy._cwd, copy._at, copy._first_at = self._title, self._cwd, self._at, self._first_at
+        copy._stamp, copy._end = self._stamp, self._end
+        return copy
 
     def _doubtful(self) -> bool:
         """Whether an event may stand for a raw item that is lost: by damage, or because the program was killed."""

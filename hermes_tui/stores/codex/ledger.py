@@ -339,6 +339,12 @@ class Ledger:
             "events": [[event.cause, event.evidence] for event in self._events],
         }
 
+    def copy(self) -> Ledger:
+        """One that is told no more requests; what else it is told, this one does not see."""
+        return replace(
+            self, compactions=self.compactions.copy(), models=self.models.copy(), _events=self._events.copy()
+        )
+
     @classmethod
     def restore(cls, path: str, state: Mapping[str, Any]) -> Ledger:
         """Take up the state again."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from typing import Any
 
 from hermes_tui.model import COUNTED_KINDS, MessageKind
@@ -83,6 +84,12 @@ class LiveEntries:
     def _roll_back(self, turns: object) -> None:
         for _ in range(min(turn_count(turns), len(self._turns))):
             self._newest = self._turns.pop()
+
+    def copy(self) -> LiveEntries:
+        """The same, which goes on apart."""
+        made = copy(self)
+        made._turns = self._turns.copy()
+        return made
 
     def dump(self) -> list[object]:
         """The state as JSON values. Turns are forgotten: only old files have rollbacks, and those do not grow."""

@@ -8,6 +8,7 @@ from typing import Any, Final
 import orjson
 
 from hermes_tui.model import MessageKind
+from hermes_tui.storage.any_json import dump_json, load_json
 from hermes_tui.storage.giant_values import load_in_steps
 from hermes_tui.storage.jsonl import Record, read_piece
 from hermes_tui.stores.codex.entries import Assembler, Entry
@@ -151,6 +152,13 @@ class LineReader:
             "owner": self.owner.dump(),
             "assembler": self.assembler.dump(),
         }
+
+    def take_over(self, other: LineReader) -> None:
+        """Become a copy of another, to finish while that one reads on."""
+        self.meta, self._meta_line = other.meta, other._meta_line
+        self.ledger = other.ledger.copy()
+        self.owner.restore(other.owner.dump())
+        self.assembler.restore(load_json(dump_json(other.assembler.dump())))
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take up the state again."""
