@@ -33,11 +33,11 @@ class TestCosts:
             key = user.app.screen.query_one("#list").screen._report.rows[0].key  # type: ignore[union-attr]
             await user.press("enter")
             assert isinstance(user.app.screen, SessionsScreen)
-            user.sees(f"model {key}", "last 30 days", "match")
+            user.sees(f"model {key}", "last 30 days", "cost ↓", "match")
             await user.press("escape")
             assert isinstance(user.app.screen, CostsScreen)
             await user.press("1")
-            user.sees("6 conversations")
+            user.sees("active ↓", "6 conversations")
 
     async def test_the_list_is_shown_and_not_the_transcript_that_was_open_in_it(self) -> None:
         async with browsing() as user:

@@ -351,7 +351,8 @@ class SessionsScreen(LoadingList):
         # Before the list is narrowed: a line that is emptied narrows by itself.
         self.facets = dataclasses.replace(self.facets, text="")
         self.query_one(FilterLine).value = ""
-        self.narrow(dataclasses.replace(facets, order=self.facets.order))
+        own = facets.order != Facets().order
+        self.narrow(facets if own else dataclasses.replace(facets, order=self.facets.order))
 
     def _show_facets(self) -> None:
         self.query_one("#facets", StillLines).show(self._facets_line)

@@ -108,8 +108,8 @@ def origins_text(origins: Sequence[tuple[str, int | None]]) -> CleanText:
 def behind_cost(grouping: CostGrouping, key: str | None, days: int | None, now: float, zone: tzinfo) -> Facets | None:
     """What narrows the list to the conversations behind a line of the costs; ``None`` where the list cannot.
 
-    Costs count archived and delegated sessions too, so the list shows them. A conversation is of the day, or of the
-    days, in which it was last active.
+    Costs count archived and delegated sessions too, so the list shows them, the dearest first. A conversation is of the
+    day, or of the days, in which it was last active.
     """
     if key is None:
         return None
@@ -117,10 +117,10 @@ def behind_cost(grouping: CostGrouping, key: str | None, days: int | None, now: 
         since = parse_time(key, now, zone)
         # A day of 23 or 25 hours ends at the next midnight too.
         until = parse_time(day_of(since + 36 * UNITS["h"], zone), now, zone) - 1
-        return Facets(since=since, until=until, when=f"last active {key}", archived=True, delegated=True)
+        return Facets(since=since, until=until, when=f"last active {key}", archived=True, delegated=True, order="cost")
     start, when = (None, "") if days is None else (now - days * UNITS["d"], f"last {days} days")
     chosen = {"model": "model", "source": "source", "cwd": "cwd", "channel": "channel", "store": "store"}
-    facets = Facets(since=start, when=when, archived=True, delegated=True)
+    facets = Facets(since=start, when=when, archived=True, delegated=True, order="cost")
     if grouping == "profile":
         return replace(facets, agent="hermes", profile=key)
     if grouping not in chosen:

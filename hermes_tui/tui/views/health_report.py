@@ -130,7 +130,8 @@ def _read_instead(fallbacks: Sequence[tuple[str, int]], width: int, glyphs: Glyp
     """``read from the logs 3 times: not in the mirror yet``."""
     room = max(8, width - NAME - 4)
     words = [
-        f"read from the logs {'once' if number == 1 else f'{count(number)} times'}: {_INSTEAD.get(reason, clean_line(reason))}"
+        f"read from the logs {'once' if number == 1 else f'{count(number)} times'}: "
+        f"{_INSTEAD.get(reason, clean_line(reason))}"
         for reason, number in fallbacks
     ]
     return [
