@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, overload
 from hermes_tui.model import PROMPT_BANDS, CostStatus, Request, Spend, Usage, prompt_band
 from hermes_tui.stores.conversation import SpendLedger
 from hermes_tui.stores.request_rows import SLOT_SECONDS as SLOT_SECONDS
-from hermes_tui.stores.request_rows import RequestRows, slot_of
+from hermes_tui.stores.request_rows import RequestRows, SumKey, slot_of
 from hermes_tui.text import RawText
 
 _FIRST_BAND: Final = PROMPT_BANDS[1]
@@ -67,6 +67,17 @@ def slots_of(requests: Sequence[Request]) -> tuple[Slot, ...]:
 
 def _slots_of_rows(requests: RequestRows) -> tuple[Slot, ...]:
     """The same of requests that sum themselves up."""
+    return _slots_of_sums(requests.sums())
+
+
+def spends_of(requests: Sequence[Request]) -> Sequence[Spend] | None:
+    """What requests sum up to, where sums are at hand; ``None``: somebody must add them up."""
+    if isinstance(requests, KeptRequests):
+        return [total.spend for total in requests.totals]
+    return [total.spend for total in _slots_of_sums(requests.totals())] if isinstance(requests, RequestRows) else None
+
+
+def _slots_of_sums(sums: Mapping[SumKey, Sequence[Any]]) -> tuple[Slot, ...]:
     return tuple(
         Slot(
             begin,
@@ -83,7 +94,7 @@ def _slots_of_rows(requests: RequestRows) -> tuple[Slot, ...]:
                 last_at=last,
             ),
         )
-        for (begin, source, cwd, model, provider, band), (*counts, hour, calls, last) in requests.sums().items()
+        for (begin, source, cwd, model, provider, band), (*counts, hour, calls, last) in sums.items()
     )
 
 

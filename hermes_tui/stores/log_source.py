@@ -14,7 +14,7 @@ from typing import Final, Protocol
 
 from hermes_tui.model import Compaction, Origin, Problem, Request, SessionId, SessionRow
 from hermes_tui.storage.errors import Interrupted, StorageError
-from hermes_tui.storage.jsonl import Record, read_piece, read_records
+from hermes_tui.storage.jsonl import Record, complete_record, read_piece, read_records
 from hermes_tui.storage.log_lines import Lines, read_lines
 from hermes_tui.stores.kept_requests import KeptRequests
 
@@ -178,15 +178,15 @@ def fold_log(
             odd.append(Problem(log.path, record.line or None, record.offset, _shape(error)))
 
     taker = None if skim is None else skim(fold)
+    each = _EachLine(fold.wants)
     ended = False
     try:
-        if taker is not None:
-            for lines in read_lines(log.path, offset=offset, line=line, end=end):
-                pulse()
-                taker.take(lines, feed)
-                offset, line = lines.end, lines.line + len(lines.raws)
-                last = _last_record(lines) or last
-                ended = lines.last
+        for lines in read_lines(log.path, offset=offset, line=line, end=end):
+            pulse()
+            (taker or each).take(lines, feed)
+            offset, line = lines.end, lines.line + len(lines.raws)
+            last = (each.last if taker is None else _last_record(lines)) or last
+            ended = lines.last
         rest = () if ended else read_records(log.path, offset=offset, line=line, wants=fold.wants, end=end)
         for count, record in enumerate(rest):
             if count % PULSE_EVERY == 0:
@@ -204,6 +204,27 @@ def fold_log(
     if keep and not held:
         place = _place(fold, last, start)
     return Folded(_with_problems(fold.summary(), odd), place if keep else None)
+
+
+class _EachLine:
+    """Parses every line its fold wants: in blocks, which is quicker than one by one."""
+
+    def __init__(self, wants: Callable[[bytes], bool]) -> None:
+        self._wants = wants
+        self.last: Record | None = None
+        """What was fed last."""
+
+    def take(self, lines: Lines, feed: Feed) -> None:
+        line, offset, wants, last = lines.line, lines.offset, self._wants, self.last
+        for raw in lines.raws:
+            if wants(raw):
+                record = complete_record(line, offset, raw)
+                if record is not None:
+                    feed(record)
+                    last = record
+            line += 1
+            offset += len(raw) + 1
+        self.last = last
 
 
 def _last_record(lines: Lines) -> Record | None:

@@ -52,7 +52,7 @@ from hermes_tui.stores.conversation import (
 from hermes_tui.stores.kept_answers import DatedReport
 from hermes_tui.stores.kept_index import dump_index, load_index
 from hermes_tui.stores.kept_logs import KeptLogs, Look
-from hermes_tui.stores.kept_requests import KeptRequests
+from hermes_tui.stores.kept_requests import KeptRequests, spends_of
 from hermes_tui.stores.log_findings import NAMED_PATHS, UNREADABLE_LINES, ProblemTally, counted, lineage_findings
 from hermes_tui.stores.log_index import LogIndex, Peeked, build_index, logs_of
 from hermes_tui.stores.log_source import (
@@ -589,11 +589,9 @@ def with_requests(summary: LogSummary) -> SessionRow:
 
     A row without a count of messages is of a log that was not read: nothing is known then, which is not zero.
     """
-    if summary.row.message_count is None and not summary.requests:
-        return summary.row
     requests = summary.requests
-    if isinstance(requests, KeptRequests):
-        spend = merged_spend(total.spend for total in requests.totals)
-    else:
-        spend = spend_of_requests(requests)
-    return replace(summary.row, usage=usage_of(spend), spend=spend, request_count=len(summary.requests))
+    if summary.row.message_count is None and not requests:
+        return summary.row
+    spends = spends_of(requests)
+    spend = spend_of_requests(requests) if spends is None else merged_spend(spends)
+    return replace(summary.row, usage=usage_of(spend), spend=spend, request_count=len(requests))

@@ -146,3 +146,4 @@ def test_requests_in_columns_are_the_same(rows: list[tuple[Any, ...]]) -> None:
     one, other = (LogSummary(ROW, some, (), ()) for some in (kept, made))
     assert dump_requests(one) == dump_requests(other)
     assert dump_card(one) == dump_card(other)
+    assert with_requests(one) == with_requests(other)
