@@ -67,6 +67,15 @@ async def test_prune_explains_what_stays(library: Library) -> None:
         user.sees("for 60 days")
 
 
+async def test_a_box_too_small_for_its_lines_says_how_to_read_on(library: Library) -> None:
+    async with browsing(library, size=(60, 15)) as user:
+        await user.press("P")
+        user.sees("j k read on")
+        await user.pilot.resize_terminal(120, 36)
+        await user.settle()
+        user.sees_no("read on")
+
+
 async def test_other_agents_are_never_written_and_their_command_is_shown(library: Library) -> None:
     async with browsing(library) as user:
         await choose(user, "rounding bug")

@@ -84,6 +84,8 @@ class ChangeDialog(Dialog[ChangeResult]):
         self._trouble: tuple[str, str] | None = None
         self._result: ChangeResult | None = None
         self._lines: list[Line] = []
+        self._cut = False
+        """There are more lines than the box shows."""
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="box wide asking"):
@@ -201,7 +203,9 @@ class ChangeDialog(Dialog[ChangeResult]):
         rows = self.query_one(LineList)
         width = max(24, min(BOX, int(self.size.width * 0.94)) - 8)
         self._lines = self.lines(width)
-        rows.styles.height = max(1, min(len(self._lines), int(self.size.height * 0.9) - 9))
+        height = max(1, min(len(self._lines), int(self.size.height * 0.9) - 9))
+        self._cut = len(self._lines) > height
+        rows.styles.height = height
         rows.show(len(self._lines), lambda item, _width, _cursor: self._lines[item], may_stand=lambda _: False)
         self.query_one("#hint", StillLines).show(self._hint)
 
@@ -236,7 +240,8 @@ class ChangeDialog(Dialog[ChangeResult]):
         runs: list[Run] = []
         for key, name in [*self.keys(), ("Esc", "leave it" if self.ready else "close")]:
             runs += [(key, "key"), (f" {name}  ", "muted")]
-        return [(), tuple(runs)]
+        more: Line = (("j k", "key"), (" read on", "muted")) if self._cut else ()
+        return [more, tuple(runs)]
 
     def action_whole(self) -> None:
         if self.verb in {"delete", "clear"} and self._result is None:
