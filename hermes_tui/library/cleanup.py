@@ -67,8 +67,10 @@ class ChangePlan:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the plan says in sums."""
-        return tuple(one for part in self.parts for one in part.notes)
+        """What the plan says in sums; with the store's raw name where several have something to say."""
+        parts = [part for part in self.parts if part.notes]
+        several = len(parts) > 1
+        return tuple(f"{part.store.name}: {one}" if several else one for part in parts for one in part.notes)
 
     @property
     def summary(self) -> dict[str, int]:
