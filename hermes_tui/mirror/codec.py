@@ -48,7 +48,7 @@ _SPEND_ORDER: Final = itemgetter(*map(_SUMMED.index, _NAMES[Spend]))
 
 _LAYOUT: Final = (
     "requests in columns, states of growing logs only, in columns, peeks with extras, sums by slot and over all time,"
-    " replies first, short ones too, lifetimes of writes, packed"
+    " replies first, short ones too, lifetimes of writes, packed, in chunks"
 )
 """Changed with whatever else changes what the bytes mean."""
 SHAPE: Final = hashlib.sha256(repr([_LAYOUT, *((cls.__name__, _NAMES[cls]) for cls in _NESTED)]).encode()).hexdigest()[
@@ -64,6 +64,10 @@ def _plain(value: object) -> object:
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
     return value
+
+
+_ROWS: Final = "rows"
+"""What requests begin with that are kept as :class:`RequestRows` puts them away."""
 
 
 def dump_card(summary: LogSummary) -> bytes:
@@ -107,13 +111,11 @@ def _columns(requests: Sequence[Request]) -> list[Any]:
     if not requests:
         return [0]
     if isinstance(requests, RequestRows):
-        columns = requests.columns()
-        found = [columns[name] for name in (*_PLAIN_FIELDS, *_NAMES[Usage])]
-    else:
-        usages = [request.usage for request in requests]
-        fields_of = [list(map(get, requests)) for get in _REQUEST_GETTERS]
-        fields_of[_EVENTS] = [[[event.cause, event.evidence] for event in events] for events in fields_of[_EVENTS]]
-        found = [*fields_of, *(list(map(get, usages)) for get in _USAGE_GETTERS)]
+        return [_ROWS, *requests.dump(sums=False)]
+    usages = [request.usage for request in requests]
+    fields_of = [list(map(get, requests)) for get in _REQUEST_GETTERS]
+    fields_of[_EVENTS] = [[[event.cause, event.evidence] for event in events] for events in fields_of[_EVENTS]]
+    found = [*fields_of, *(list(map(get, usages)) for get in _USAGE_GETTERS)]
     return [len(requests), *(column[:1] if column.count(column[0]) == len(column) else column for column in found)]
 
 
@@ -143,6 +145,8 @@ def load_peek(data: bytes, store: StoreRef) -> tuple[SessionRow, object]:
 
 def _requests(columns: list[Any]) -> tuple[Request, ...]:
     count = columns[0]
+    if count == _ROWS:
+        return RequestRows.restore(columns[1:])[:]
     if not count:
         return ()
     found = [column if len(column) == count else column * count for column in columns[1:]]

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from itertools import groupby
+from itertools import chain, groupby
 from operator import add
 from typing import Any, Final, overload
 
 from hermes_tui.model import PROMPT_BANDS, CacheEvent, Request, SessionId, Usage, prompt_band
+from hermes_tui.storage.any_json import dump_json, load_json
+from hermes_tui.storage.packing import packed, unpacked
 from hermes_tui.text import RawText
 
 Counts = tuple[int, int, int, int, int]
@@ -19,22 +22,20 @@ _NAMES: Final = (
     "input", "output", "cache_read", "cache_write", "reasoning", "write_1h",
 )  # fmt: skip
 """The columns; events are pairs of cause and evidence."""
-_CONSTANTS: Final[Mapping[str, Sequence[object]]] = {
-    "task": ("",), "session_key": (None,), "cost_usd": (None,), "cost_status": (None,), "calls": (1,),
-}  # fmt: skip
-"""What is the same for every request of an agent that tells tokens and no money."""
 Events = Sequence[Sequence[str]]
 SumKey = tuple[Any, ...]
 """Begin of the slot, source, folder, model, provider, price band."""
 SLOT_SECONDS: Final = 900
 """Every zone's days begin at a quarter of an hour, so that sums by slot can be added up to local days."""
 _FIRST_BAND: Final = PROMPT_BANDS[1]
+CHUNK_ROWS: Final = 1_024
+"""So many requests are packed together when they are put away, and stay packed until somebody looks at them."""
 
 
 class RequestRows(Sequence[Request]):
     """A sequence of requests that makes them when somebody looks at them."""
 
-    __slots__ = ("_columns", "_made", "_summed", "_sums", "_tells_writes")
+    __slots__ = ("_chunks", "_columns", "_made", "_packed", "_summed", "_sums", "_tells_writes")
     __hash__ = None  # type: ignore[assignment]  # as a list
 
     def __init__(self, columns: tuple[list[Any], ...] | None = None, *, tells_writes: bool = False) -> None:
@@ -46,6 +47,10 @@ class RequestRows(Sequence[Request]):
         """
         self._columns: tuple[list[Any], ...] = tuple([] for _ in _NAMES) if columns is None else columns
         self._tells_writes = tells_writes
+        """Those of the newest requests, before which stand the packed ones."""
+        self._chunks: list[str] = []
+        self._packed = 0
+        """Requests in the chunks; they are in the sums, unless none is."""
         self._made: tuple[Request, ...] = ()
         self._sums: dict[SumKey, list[Any]] = {}
         self._summed = 0
@@ -73,16 +78,24 @@ class RequestRows(Sequence[Request]):
         """The same requests, to which no more are added."""
         made = RequestRows(tuple(column.copy() for column in self._columns), tells_writes=self._tells_writes)
         made._sums, made._summed = {key: total.copy() for key, total in self._sums.items()}, self._summed
+        made._chunks, made._packed = self._chunks.copy(), self._packed
         return made
 
     @property
     def request_ids(self) -> Sequence[str | None]:
         """The id of each."""
-        ids: list[str | None] = self._columns[1]
+        ids: list[str | None] = self._whole()[1]
         return ids
 
+    def _whole(self) -> tuple[list[Any], ...]:
+        """The columns of all requests."""
+        if not self._chunks:
+            return self._columns
+        parts = [*map(_unpacked, self._chunks), self._columns]
+        return tuple(list(chain.from_iterable(columns)) for columns in zip(*parts, strict=True))
+
     def __len__(self) -> int:
-        return len(self._columns[0])
+        return self._packed + len(self._columns[0])
 
     @overload
     def __getitem__(self, place: int) -> Request: ...
@@ -91,8 +104,12 @@ class RequestRows(Sequence[Request]):
     def __getitem__(self, place: int | slice) -> Request | tuple[Request, ...]:
         make = partial(_request, self._tells_writes)
         if isinstance(place, slice):
-            return tuple(map(make, *(column[place] for column in self._columns)))
-        return make(*(column[place] for column in self._columns))
+            start, stop, step = place.indices(len(self))
+            if start >= self._packed and step > 0:
+                place = slice(start - self._packed, max(stop - self._packed, 0), step)
+                return tuple(map(make, *(column[place] for column in self._columns)))
+            return tuple(map(make, *(column[place] for column in self._whole())))
+        return make(*(column[place] for column in self._whole()))
 
     def __iter__(self) -> Iterator[Request]:
         if len(self._made) != len(self):
@@ -104,21 +121,14 @@ class RequestRows(Sequence[Request]):
             return NotImplemented
         return tuple(self) == tuple(other)
 
-    def columns(self) -> dict[str, Sequence[Any]]:
-        """The values of each field of :class:`Request` and :class:`Usage` by its name; of one item where all are alike.
-
-        Events are pairs of cause and evidence.
-        """
-        named = dict(zip(_NAMES, map(_short, self._columns), strict=True))
-        told = (True,) if self._tells_writes else [count > 0 for count in named["cache_write"]]
-        return {**_CONSTANTS, **named, "chain": named["session_id"], "reports_writes": told}
-
     def sums(self) -> Mapping[SumKey, Sequence[Any]]:
         """What requests that are alike sum up to, in the order they first come; what was summed is kept.
 
         Values are the six counts, how many they are, and the newest time.
         """
-        new = [column[self._summed :] for column in self._columns]
+        known = self._summed >= self._packed
+        begin = self._summed - self._packed if known else self._summed
+        new = [column[begin:] for column in (self._columns if known else self._whole())]
         self._summed = len(self)
         _, _, _, at, model, provider, _, source, cwd, given, output, read, written, reasoning, hour = new
         sizes = map(add, map(add, given, read), written)
@@ -129,13 +139,13 @@ class RequestRows(Sequence[Request]):
             last = first + len(list(some))
             newest = None if key[0] is None else max(at[first:last])
             totals = [sum(column[first:last]) for column in (given, output, read, written, reasoning, hour)]
-            known = self._sums.get(key)
-            if known is None:
+            total = self._sums.get(key)
+            if total is None:
                 self._sums[key] = [*totals, last - first, newest]
             else:
-                known[:7] = map(add, known, (*totals, last - first))
-                if newest is not None and (known[7] is None or newest > known[7]):
-                    known[7] = newest
+                total[:7] = map(add, total, (*totals, last - first))
+                if newest is not None and (total[7] is None or newest > total[7]):
+                    total[7] = newest
             first = last
         return self._sums
 
@@ -153,18 +163,31 @@ class RequestRows(Sequence[Request]):
                     known[7] = total[7]
         return found
 
-    def dump(self) -> list[object]:
-        """All of it as JSON values."""
-        sums = [[*key, *total] for key, total in self.sums().items()]
-        return [len(self), self._tells_writes, sums, *map(_short, self._columns)]
+    def dump(self, *, sums: bool = True) -> list[object]:
+        """All of it as JSON values, with its sums or without; what makes up whole chunks is packed from now on."""
+        summed = [[*key, *total] for key, total in self.sums().items()]
+        self._pack()
+        place = [len(self._columns[0]), self._packed, self._tells_writes]
+        return [*place, summed if sums else None, self._chunks.copy(), *map(_short, self._columns)]
+
+    def _pack(self) -> None:
+        """After all are summed up."""
+        end = len(self._columns[0]) // CHUNK_ROWS * CHUNK_ROWS
+        for begin in range(0, end, CHUNK_ROWS):
+            piece = [_short(column[begin : begin + CHUNK_ROWS]) for column in self._columns]
+            self._chunks.append(b64encode(packed(dump_json([CHUNK_ROWS, *piece]))).decode("ascii"))
+        if end:
+            self._columns = tuple(column[end:] for column in self._columns)
+            self._packed += end
 
     @classmethod
     def restore(cls, values: list[Any]) -> RequestRows:
         """What :meth:`dump` gave."""
-        count, tells_writes, sums, *columns = values
-        whole = tuple(column if len(column) == count else column * count for column in columns)
-        made = cls(whole, tells_writes=tells_writes)
-        made._sums, made._summed = {tuple(total[:6]): total[6:] for total in sums}, count
+        count, in_chunks, tells_writes, sums, chunks, *columns = values
+        made = cls(_long(count, columns), tells_writes=tells_writes)
+        made._chunks, made._packed = chunks, in_chunks
+        if sums is not None:
+            made._sums, made._summed = {tuple(total[:6]): total[6:] for total in sums}, len(made)
         return made
 
 
@@ -177,6 +200,16 @@ def _short(column: list[Any]) -> list[Any]:
     # The last tells most of those apart that are not alike.
     alike = bool(column) and column[0] == column[-1] and column.count(column[0]) == len(column)
     return column[:1] if alike else column
+
+
+def _long(count: int, columns: Sequence[list[Any]]) -> tuple[list[Any], ...]:
+    """What :func:`_short` made short."""
+    return tuple(column if len(column) == count else column * count for column in columns)
+
+
+def _unpacked(chunk: str) -> tuple[list[Any], ...]:
+    count, *columns = load_json(unpacked(b64decode(chunk)))
+    return _long(count, columns)
 
 
 def _request(

@@ -124,8 +124,8 @@ class Ledger:
     cwd: RawText | None = None
     _settings: Mapping[str, object] | None = None
     _events: list[CacheEvent] = field(default_factory=list)
-    _seen: set[str] = field(default_factory=set)
-    """The ids of all requests."""
+    _seen: set[str | None] | None = None
+    """The ids of all requests; ``None``: not worked out since it was taken up."""
     _totals: dict[str, int] = field(default_factory=dict)
     _last_count: dict[str, int] = field(default_factory=dict)
     """The newest count of a file that keeps no totals: it is written twice around a compaction."""
@@ -187,11 +187,15 @@ class Ledger:
         self._last_response = response
         self._fill_before = self.fill
         self.fill = total or self.fill
-        if (thread is not None and self.thread is not None and thread != self.thread) or response in self._seen:
+        seen = self._seen
+        if seen is None:
+            seen = self._seen = set(self.requests.request_ids)
+        if (thread is not None and self.thread is not None and thread != self.thread) or (
+            response is not None and response in seen
+        ):
             self.reply = None
             return
-        if response is not None:
-            self._seen.add(response)
+        seen.add(response)
         self._request(seconds(stamp), response, counts)
 
     def _request(self, at: float | None, response: str | None, counts: Counts) -> None:
@@ -356,7 +360,6 @@ class Ledger:
             for at, trigger, before, after, kept, dropped, line in state["compactions"]
         ]
         made._events = [CacheEvent(cause, evidence) for cause, evidence in state["events"]]
-        made._seen = {response for response in made.requests.request_ids if response is not None}
         return made
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes_tui.mirror.codec import dump_requests
+from hermes_tui.mirror.codec import dump_card, dump_requests, load_summary
 from hermes_tui.model import CacheEvent, SessionId, SessionRow, StoreRef
-from hermes_tui.storage.any_json import load_json
 from hermes_tui.stores.claude.index_texts import ClaudeTexts
 from hermes_tui.stores.claude.replies import Reply, ReplyBook, request_rows, requests_of
 from hermes_tui.stores.kept_requests import slots_of
@@ -46,9 +45,9 @@ def test_columns_are_the_requests(listed: list[Reply], source: str | None, cwd: 
     assert rows is not None
     assert tuple(rows) == made
     assert slots_of(rows) == slots_of(made)
-    assert load_json(dump_requests(LogSummary(ROW, rows, (), ()))) == load_json(
-        dump_requests(LogSummary(ROW, made, (), ()))
-    )
+    one, other = (LogSummary(ROW, some, (), ()) for some in (rows, made))
+    assert dump_card(one) == dump_card(other)
+    assert tuple(load_summary(dump_card(one), dump_requests(one), ROW.store).requests) == made
     assert RequestRows.restore(rows.dump()) == made
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, timedelta, timezone, tzinfo
 from typing import Any
+from unittest.mock import patch
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from hermes_tui.mirror.codec import dump_card, dump_requests, load_summary
 from hermes_tui.model import CacheEvent, CostGrouping, Request, SessionId, SessionRow, StoreRef, Usage, UsageReport
 from hermes_tui.storage.any_json import dump_json, load_json
+from hermes_tui.stores import request_rows
 from hermes_tui.stores.kept_requests import KeptRequests
 from hermes_tui.stores.log_source import LogSummary
 from hermes_tui.stores.log_usage import UsageLedger
@@ -130,20 +132,24 @@ rows = st.lists(
 )
 
 
-@given(rows)
-def test_requests_in_columns_are_the_same(rows: list[tuple[Any, ...]]) -> None:
+@given(rows, st.integers(1, 9))
+def test_requests_in_columns_are_the_same(rows: list[tuple[Any, ...]], chunk: int) -> None:
     """What is kept of them, what they sum up to, and what they are, also when they were put away between."""
-    kept = RequestRows()
-    for number, (at, model, provider, usage, events, source, cwd) in enumerate(rows):
-        if number % 5 == 4:
-            kept = RequestRows.restore(load_json(dump_json(kept.dump())))
-        kept.add(ID, f"r{number}", None, at, model, provider, usage, events, source, cwd)
+    with patch.object(request_rows, "CHUNK_ROWS", chunk):
+        kept = RequestRows()
+        for number, (at, model, provider, usage, events, source, cwd) in enumerate(rows):
+            if number % 5 == 4:
+                kept = RequestRows.restore(load_json(dump_json(kept.dump(sums=number % 2 == 0))))
+            kept.add(ID, f"r{number}", None, at, model, provider, usage, events, source, cwd)
     made = tuple(kept)
     assert [request.usage for request in made] == [Usage(*row[3]) for row in rows]
     assert [(request.at, request.model, request.cwd) for request in made] == [(row[0], row[1], row[6]) for row in rows]
-    assert made[1:3] == kept[1:3]
+    assert list(kept.request_ids) == [request.request_id for request in made]
+    for begin, end, step in ((1, 3, 1), (-2, None, 1), (0, 20, 2), (5, 2, 1), (None, None, -1), (8, 99, 3)):
+        assert made[begin:end:step] == kept[begin:end:step]
+    assert [kept[place] for place in range(-len(made), len(made))] == [*made, *made]
     assert kept == kept.copy() == made
     one, other = (LogSummary(ROW, some, (), ()) for some in (kept, made))
-    assert dump_requests(one) == dump_requests(other)
+    assert list(load_summary(dump_card(one), dump_requests(one), REF).requests) == list(made)
     assert dump_card(one) == dump_card(other)
     assert with_requests(one) == with_requests(other)
