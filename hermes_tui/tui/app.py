@@ -42,8 +42,17 @@ if TYPE_CHECKING:
     from hermes_tui.library.sources import Library, SourceOptions
 
 DARK: Final = "textual-dark"
+LIGHT: Final = "textual-light"
+LIGHT_BACKGROUNDS: Final = ("7", "15")
+"""Numbers of light grey and white, as terminals that tell their colours put them last in COLORFGBG."""
 COLOURLESS: Final = "ansi-dark"
 """NO_COLOR: the ansi themes send no colours of ours (facts/textual.md, section 6)."""
+
+
+def _usual_theme(environ: Mapping[str, str]) -> str:
+    """Dark, unless the terminal says that its background is light."""
+    background = environ.get("COLORFGBG", "").rpartition(";")[2]
+    return LIGHT if background in LIGHT_BACKGROUNDS else DARK
 
 
 class HermesTui(KeysInOrder):
@@ -94,7 +103,7 @@ class HermesTui(KeysInOrder):
         if ascii_only:
             self._draw_plainly()
         self.animation_level = "none"
-        self.theme = COLOURLESS if colourless else DARK
+        self.theme = COLOURLESS if colourless else _usual_theme(self._environ)
         for place, build in places(self.desk).items():
             self.add_mode(place, build)
 

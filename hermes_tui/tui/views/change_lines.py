@@ -89,7 +89,7 @@ def _kept(kept: Sequence[Kept], summary: dict[str, int], width: int, moment: Mom
         text = REASONS.get(reason, reason)
         ranges = wrap(text, max(16, width - 12))
         for at, (start, end) in enumerate(ranges):
-            lines.append((("  ", ""), (f"{number:>6,} x " if at == 0 else " " * 9, "muted"), (text[start:end], "")))
+            lines.append((("  ", ""), (f"{number:>6,}   " if at == 0 else " " * 9, "muted"), (text[start:end], "")))
     if len(kept) <= 3:
         for one in kept:
             name = clean_line(one.title) if one.title else clean_line(one.id)
