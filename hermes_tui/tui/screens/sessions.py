@@ -362,7 +362,10 @@ class SessionsScreen(LoadingList):
     def _facets_line(self, width: int) -> list[Line]:
         left: str = summary(self.facets, self.desk.glyphs)
         right = ""
-        if self._listing is not None:
+        if self._listing is not None and self._listed_facets != self.facets:
+            # The number of another list says nothing about this one.
+            right = "looking"
+        elif self._listing is not None:
             ours = self.facets.pinned or self.facets.tag
             total = self.rows.count if ours else self._listing.total
             right = f"{total:,} match" if self.facets.narrowed else f"{total:,} conversation{'' if total == 1 else 's'}"
