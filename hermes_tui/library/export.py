@@ -64,6 +64,7 @@ def _temporary(path: Path) -> Iterator[TextIO]:
         Path(name).chmod(FILE_MODE)
         Path(name).replace(path)
     except BaseException:
+        # An interrupt and a caller that stops half way too: half an export must not stay behind.
         Path(name).unlink(missing_ok=True)
         raise
 

@@ -161,7 +161,7 @@ def open_log(path: str | os.PathLike[str]) -> BinaryIO:
             code = errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL
             raise OSError(code, "not a regular file", str(Path(path)))
         return os.fdopen(handle, "rb", buffering=0)
-    except BaseException:
+    except OSError:
         os.close(handle)
         raise
 

@@ -392,12 +392,7 @@ class ReadConnection:
 
     def _plain(self, stamp: FileStamp, undo: contextlib.ExitStack) -> _Opened:
         undo.enter_context(SHARING.locking(self._real, self._busy_s))
-        raw = self._connect("mode=ro")
-        try:
-            self._first_look(raw)
-        except BaseException:
-            raw.close()
-            raise
+        raw = self._looked_into("mode=ro")
         return _Opened(raw, "plain", stamp, undo)
 
     def _private_index(self, stamp: FileStamp, undo: contextlib.ExitStack) -> _Opened | None:
@@ -409,6 +404,17 @@ class ReadConnection:
         raw.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         raw.execute("PRAGMA locking_mode=EXCLUSIVE").fetchall()
         return _Opened(raw, "private-index", stamp, undo)
+
+    def _looked_into(
+        self, query: str, path: str | None = None, flags: int = apsw.SQLITE_OPEN_READONLY
+    ) -> apsw.Connection:
+        """A connection after its first look; closed when that fails or is interrupted."""
+        raw = self._connect(query, path, flags)
+        with contextlib.ExitStack() as failed:
+            failed.callback(raw.close)
+            self._first_look(raw)
+            failed.pop_all()
+        return raw
 
     def _first_look(self, raw: apsw.Connection) -> None:
         """Take the first lock: what is wrong with the way shows here, not when the file is opened."""
@@ -440,12 +446,7 @@ class ReadConnection:
             raise StoreUnreadable(self.path, reason, "Make room in the temporary folder.") from error
         if stamp_of(self._real) != stamp:
             return None
-        raw = self._connect("mode=rw", target, apsw.SQLITE_OPEN_READWRITE)
-        try:
-            self._first_look(raw)
-        except BaseException:
-            raw.close()
-            raise
+        raw = self._looked_into("mode=rw", target, apsw.SQLITE_OPEN_READWRITE)
         findings: tuple[Finding, ...] = ()
         if stamp[3] and stamp[3][2]:
             detail = (

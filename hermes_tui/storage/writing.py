@@ -203,6 +203,7 @@ class RetryingWriter:
             value = callback(raw)
             raw.execute("COMMIT")
         except BaseException:
+            # Whatever ends the callback, an interrupt too: no transaction stays open, and the caller is told.
             self._roll_back(raw)
             raise
         return value
