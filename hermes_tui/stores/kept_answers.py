@@ -18,7 +18,17 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from hermes_tui import __version__
-from hermes_tui.model import ListEntry, Listing, ListQuery, Request, SessionId, StoreRef, UsageReport, UsageSum
+from hermes_tui.model import (
+    CostGrouping,
+    ListEntry,
+    Listing,
+    ListQuery,
+    Request,
+    SessionId,
+    StoreRef,
+    UsageReport,
+    UsageSum,
+)
 from hermes_tui.stores.kept_values import dump_request, dump_spend, load_request, load_spend
 
 SETTLED_NS: Final = 2_000_000_000
@@ -196,6 +206,13 @@ class DatedReport(NamedTuple):
 
     report: UsageReport
     oldest: float | None
+
+
+def usage_question(
+    grouping: CostGrouping, since: float | None, until: float | None, zone: tzinfo
+) -> tuple[str | float | bool | None, ...]:
+    """What tells one question about usage from another; a later ``since`` may share an answer (:func:`kept_usage`)."""
+    return ("usage", grouping, since is None, until, zone_marks(zone) if grouping == "day" else "")
 
 
 def kept_usage(asked: Asked, since: float | None, make: Callable[[], DatedReport]) -> UsageReport:

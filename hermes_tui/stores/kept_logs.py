@@ -21,7 +21,7 @@ from hermes_tui.stores.kept_answers import (
     kept_points,
     kept_usage,
     lasting,
-    zone_marks,
+    usage_question,
 )
 from hermes_tui.stores.kept_index import logs_evidence
 from hermes_tui.stores.log_source import LogFile, SummarySource
@@ -87,9 +87,7 @@ class KeptLogs(ABC):
     def usage(self, grouping: CostGrouping, since: float | None, until: float | None, zone: tzinfo) -> UsageReport:
         """See :meth:`Store.usage`; what an agent's own totals leave out stands apart, so that all groupings agree."""
         look = self.walked()
-        asked = self.ask_kept(
-            look, "usage", grouping, since is None, until, zone_marks(zone) if grouping == "day" else ""
-        )
+        asked = self.ask_kept(look, *usage_question(grouping, since, until, zone))
         return kept_usage(asked, since, lambda: self.usage_now(look, grouping, since, until, zone))
 
     def requests(self, ids: Sequence[SessionId] | None, since: float | None = None) -> Iterator[Request]:

@@ -52,7 +52,7 @@ from hermes_tui.stores.kept_answers import (
     kept_points,
     kept_usage,
     lasting,
-    zone_marks,
+    usage_question,
 )
 
 if TYPE_CHECKING:
@@ -260,8 +260,7 @@ class HermesStore:
 
         if not self._readable():
             return UsageReport((), {}, distinct=0)
-        days = zone_marks(zone) if grouping == "day" else ""
-        asked = self._ask_kept("usage", grouping, since is None, until, days)
+        asked = self._ask_kept(*usage_question(grouping, since, until, zone))
         try:
             return kept_usage(asked, since, lambda: self._asking.ask(read_usage, grouping, since, until, zone))
         except StoreDamaged:
