@@ -22,6 +22,12 @@ def talk(home: Path, source: random.Random) -> Rollout:
     return Rollout(home, Clock(NOW), source, "/home/mina/src")
 
 
+def exchange(talk: Rollout, name: str) -> None:
+    """One prompt and its reply."""
+    talk.turn(f"ask {name}")
+    talk.answer(f"say {name}")
+
+
 def after(old: Rollout, base: dict[str, object], *, revert: bool) -> Rollout:
     """A fork or a later segment that begins at a cut."""
     at = old.clock.at + 50
@@ -55,22 +61,17 @@ def recovered(store: CodexStore, thread: str) -> list[str | None]:
 def test_a_thread_reverted_twice_shows_what_each_revert_took_away(tmp_path: Path) -> None:
     first = talk(tmp_path, random.Random(1))
     for name in ("one", "two"):
-        first.turn(f"ask {name}")
-        first.answer(f"say {name}")
+        exchange(first, name)
     cut = first.cut()
-    first.turn("ask three")
-    first.answer("say three")
+    exchange(first, "three")
     first.save()
     second = after(first, cut, revert=True)
-    second.turn("ask four")
-    second.answer("say four")
+    exchange(second, "four")
     again = second.cut()
-    second.turn("ask five")
-    second.answer("say five")
+    exchange(second, "five")
     second.save()
     third = after(second, again, revert=True)
-    third.turn("ask six")
-    third.answer("say six")
+    exchange(third, "six")
     third.save()
     store = open_home(tmp_path)
     live = ["ask one", "say one", "ask two", "say two", "ask four", "say four", "ask six", "say six"]
@@ -89,15 +90,12 @@ def test_a_thread_reverted_twice_shows_what_each_revert_took_away(tmp_path: Path
 
 def test_the_row_after_a_cut_of_the_last_segment_is_that_of_the_cut_file(tmp_path: Path) -> None:
     first = talk(tmp_path, random.Random(1))
-    first.turn("ask one")
-    first.answer("say one")
+    exchange(first, "one")
     cut = first.cut()
-    first.turn("ask two")
-    first.answer("say two")
+    exchange(first, "two")
     first.save()
     second = after(first, cut, revert=True)
-    second.turn("ask three")
-    second.answer("say three")
+    exchange(second, "three")
     path = second.save()
     lines = path.read_bytes().splitlines(keepends=True)
     store = open_home(tmp_path)
@@ -109,15 +107,12 @@ def test_the_row_after_a_cut_of_the_last_segment_is_that_of_the_cut_file(tmp_pat
 
 def test_a_segment_without_its_first_line_still_follows_the_cut(tmp_path: Path) -> None:
     first = talk(tmp_path, random.Random(1))
-    first.turn("ask one")
-    first.answer("say one")
+    exchange(first, "one")
     cut = first.cut()
-    first.turn("ask two")
-    first.answer("say two")
+    exchange(first, "two")
     first.save()
     second = after(first, cut, revert=True)
-    second.turn("ask three")
-    second.answer("say three")
+    exchange(second, "three")
     path = second.save()
     path.write_bytes(path.read_bytes()[100:])
     store = open_home(tmp_path)
@@ -136,20 +131,16 @@ def test_a_segment_without_its_first_line_still_follows_the_cut(tmp_path: Path) 
 
 def test_a_revert_back_into_the_first_segment_leaves_the_second_as_rewound(tmp_path: Path) -> None:
     first = talk(tmp_path, random.Random(2))
-    first.turn("ask one")
-    first.answer("say one")
+    exchange(first, "one")
     early = first.cut()
-    first.turn("ask two")
-    first.answer("say two")
+    exchange(first, "two")
     late = first.cut()
     first.save()
     second = after(first, late, revert=True)
-    second.turn("ask three")
-    second.answer("say three")
+    exchange(second, "three")
     second.save()
     third = after(second, early, revert=True)
-    third.turn("ask four")
-    third.answer("say four")
+    exchange(third, "four")
     third.save()
     store = open_home(tmp_path)
     assert recovered(store, first.thread_id) == ["ask one", "say one", "ask four", "say four"]
@@ -160,22 +151,18 @@ def test_a_revert_back_into_the_first_segment_leaves_the_second_as_rewound(tmp_p
 def test_a_fork_made_before_a_revert_keeps_the_turns_it_was_made_from(tmp_path: Path) -> None:
     """The segment after the revert reaches the same ordinal with other turns: the byte offset decides."""
     first = talk(tmp_path, random.Random(8))
-    first.turn("ask one")
-    first.answer("say one")
+    exchange(first, "one")
     early = first.cut()
-    first.turn("ask two")
-    first.answer("say two")
+    exchange(first, "two")
     late = first.cut()
     first.save()
     fork = after(first, late, revert=False)
-    fork.turn("ask forked")
-    fork.answer("say forked")
+    exchange(fork, "forked")
     fork.save()
     second = after(first, early, revert=True)
     second.clock.at += 1000
     for name in ("four, at more length", "five"):
-        second.turn(f"ask {name}")
-        second.answer(f"say {name}")
+        exchange(second, name)
     second.save()
     store = open_home(tmp_path)
     whole = ["ask one", "say one", "ask two", "say two", "ask forked", "say forked"]
@@ -185,27 +172,21 @@ def test_a_fork_made_before_a_revert_keeps_the_turns_it_was_made_from(tmp_path: 
 
 def test_a_fork_of_a_fork_of_a_reverted_thread(tmp_path: Path) -> None:
     root = talk(tmp_path, random.Random(3))
-    root.turn("ask one")
-    root.answer("say one")
+    exchange(root, "one")
     cut = root.cut()
-    root.turn("ask lost")
-    root.answer("say lost")
+    exchange(root, "lost")
     root.save()
     segment = after(root, cut, revert=True)
-    segment.turn("ask two")
-    segment.answer("say two")
+    exchange(segment, "two")
     base = segment.cut()
-    segment.turn("ask later")
-    segment.answer("say later")
+    exchange(segment, "later")
     segment.save()
     fork = after(segment, base, revert=False)
-    fork.turn("ask three")
-    fork.answer("say three")
+    exchange(fork, "three")
     inner = fork.cut()
     fork.save()
     grandchild = after(fork, inner, revert=False)
-    grandchild.turn("ask four")
-    grandchild.answer("say four")
+    exchange(grandchild, "four")
     grandchild.save()
     store = open_home(tmp_path)
     whole = ["ask one", "say one", "ask two", "say two", "ask three", "say three", "ask four", "say four"]
