@@ -11,14 +11,12 @@ from __future__ import annotations
 
 import argparse
 import random
-import resource
 import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeVar
 
 import apsw
+from figures import Figures
 from make_hermes_store import INDEXES, TABLES, Maker
 
 from hermes_tui.collector import collect_rarely
@@ -32,7 +30,6 @@ FIRST_SCREEN_S = 0.15
 LONG = 2 << 20
 GIANT = 20 << 20
 PIECE = 1 << 20
-T = TypeVar("T")
 
 
 class Mean(random.Random):
@@ -61,23 +58,6 @@ def make(folder: Path, messages: int) -> None:
     connection.close()
 
 
-class Figures:
-    """Measures, prints and remembers what was too slow."""
-
-    def __init__(self) -> None:
-        self.passed: list[str] = []
-
-    def measure(self, name: str, what: Callable[[], T], limit: float | None = None) -> T:
-        clock, begun = time.perf_counter(), time.process_time()
-        answer = what()
-        used, took = time.process_time() - begun, time.perf_counter() - clock
-        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-        print(f"{name:34} {took:8.3f} s {used:8.3f} s cpu {memory:5} MB" + (f"  limit {limit:.3f}" if limit else ""))
-        if limit is not None and used > limit:
-            self.passed.append(name)
-        return answer
-
-
 def longest(heads: Sequence[MessageHead]) -> MessageHead:
     return max(heads, key=lambda head: head.size)
 
@@ -89,15 +69,15 @@ def measure(folder: Path, figures: Figures) -> None:
     entry = store.listing(ListQuery(sessions=True)).entries[0]
     chain = store.chain(entry.id)
     transcript = store.transcript(chain)
-    heads = figures.measure("first screen: heads", lambda: next(iter(transcript.heads())), FIRST_SCREEN_S)
+    heads, _ = figures.measure("first screen: heads", lambda: next(iter(transcript.heads())), FIRST_SCREEN_S)
     figures.measure("first screen: texts", lambda: transcript.load(heads[:PAGE], sent=True), FIRST_SCREEN_S)
     giant = longest(heads)
     figures.measure(f"a piece of {giant.size:,} bytes", lambda: transcript.piece(giant, 0, PIECE), FIRST_SCREEN_S)
     figures.measure("its middle", lambda: transcript.piece(giant, 5 * PIECE, PIECE), FIRST_SCREEN_S)
     fresh = store.transcript(chain)
-    last = figures.measure("jump to the end: heads", lambda: fresh.tail(PAGE), FIRST_SCREEN_S)
+    last, _ = figures.measure("jump to the end: heads", lambda: fresh.tail(PAGE), FIRST_SCREEN_S)
     figures.measure("jump to the end: texts", lambda: fresh.load(last, sent=True), FIRST_SCREEN_S)
-    count = figures.measure("all heads", lambda: sum(len(batch) for batch in store.transcript(chain).heads()))
+    count, _ = figures.measure("all heads", lambda: sum(len(batch) for batch in store.transcript(chain).heads()))
     print(f"{count:,} entries")
     figures.measure("recover", lambda: store.recovery(entry.id))
 
