@@ -33,7 +33,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     query = list_query(args, context)
     limit = None if args.all else (DEFAULT_LIMIT if args.limit is None else args.limit)
     found = listing(context.library, query, limit)
-    shown, failures = readable_rows(found.entries, conversation=not query.sessions)
+    shown, failures = readable_rows(found.entries, conversation=not query.sessions, order=query.order)
     context.note_stores(found.stores, (*found.failures, *failures))
     if context.json:
         context.write(

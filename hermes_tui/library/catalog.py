@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 from hermes_tui.library.prices import DEFAULT_PRICES, PriceTable
 from hermes_tui.library.sources import Found, Library, StoreFailure, store_failure
-from hermes_tui.model import Listing, ListQuery, SessionId, SessionRow, Spend, StoreStatus
+from hermes_tui.model import Listing, ListOrder, ListQuery, SessionId, SessionRow, Spend, StoreStatus
 from hermes_tui.storage.errors import Interrupted, StorageError
+from hermes_tui.stores.conversation import order_value
 
 if TYPE_CHECKING:
     from hermes_tui.stores.protocol import Store
@@ -105,9 +106,12 @@ def rows(entries: Sequence[CatalogEntry], *, conversation: bool = True) -> list[
 
 
 def readable_rows(
-    entries: Sequence[CatalogEntry], *, conversation: bool = True
+    entries: Sequence[CatalogEntry], *, conversation: bool = True, order: ListOrder | None = None
 ) -> tuple[list[SessionRow], list[StoreFailure]]:
-    """:func:`rows` as far as they can be read, and the stores that could not answer."""
+    """:func:`rows` as far as they can be read, and the stores that could not answer.
+
+    With an ``order`` rows are put in it by the times they turn out to have: of a log the list knows both ends alone.
+    """
     known: dict[tuple[str, SessionId], SessionRow] = {}
     failures: list[StoreFailure] = []
     for group in _by_store(entries).values():
@@ -117,7 +121,10 @@ def readable_rows(
             raise
         except (StorageError, OSError) as error:
             failures.append(store_failure(group[0].store.ref, error))
-    return _in_order(entries, known), failures
+    found = _in_order(entries, known)
+    if order == "activity" or order == "started":
+        found.sort(key=lambda row: order_value(row, order), reverse=True)
+    return found, failures
 
 
 def _by_store(entries: Sequence[CatalogEntry]) -> dict[str, list[CatalogEntry]]:

@@ -447,9 +447,11 @@ class LogStore(KeptLogs):
             )
 
     def list_now(self, look: Look, query: ListQuery, limit: int | None) -> Listing:
-        """Whole logs are read only for what a peek cannot tell (model, sums)."""
+        """Whole logs are read only for what a peek cannot tell: sums, and what a filter must be sure of."""
         index = self._index_of(look)
-        if query.model is not None or query.order in NEEDS_WHOLE_READ:
+        # Times and folders of the middle of a log count too: clocks jump, and sessions move.
+        asked = (query.model, query.cwd, query.since, query.until)
+        if query.order in NEEDS_WHOLE_READ or any(value is not None for value in asked):
             rows = [row for row, _ in self.folded(index, tuple(index.rows)).values()]
         else:
             rows = list(index.rows.values())

@@ -45,6 +45,7 @@ from hermes_tui.stores.claude.lines import (
 )
 from hermes_tui.stores.claude.parts import Part, parts_of
 from hermes_tui.stores.claude.replies import Reply, ReplyBook, request_rows, requests_of
+from hermes_tui.stores.claude.resume import resumed
 from hermes_tui.stores.claude.weights import NOTHING, Weight, weight_of
 from hermes_tui.stores.conversation import SPARKLINE_POINTS
 from hermes_tui.stores.logs import LogSummary
@@ -95,6 +96,8 @@ class Trace:
     marked: bool
     """Its lines say that they were copied (``/branch``)."""
     begins_with_boundary: bool
+    headless: bool
+    """Its first line follows one that is not in it."""
     requests: frozenset[str]
     """The keys of its replies."""
 
@@ -112,6 +115,8 @@ class TranscriptFold:
     ) -> None:
         """``strict``: take only what the real program would read, for a recovery; no rescued records."""
         self._strict = strict
+        self.left_out = False
+        """Reading strictly, a value was passed over that a list takes in."""
         self.only: frozenset[str] | None = None
         """Look at these lines alone: a sub-agent inside its session's file."""
         self._ref = ref
@@ -157,7 +162,11 @@ class TranscriptFold:
             self._refused = self._refused or record.value is None
             what = "null" if record.value is None else type(record.value).__name__
             self.problems.append(Problem(self._path, record.line, record.offset, f"not a JSON object: {what}"))
-        values = (giant,) if giant is not None else (first_value(record),) if self._strict else values_of(record)
+        values = (giant,) if giant is not None else values_of(record)
+        if self._strict and giant is None:
+            first = first_value(record)
+            self.left_out = self.left_out or len(values) != 1 or values[0] is not first
+            values = (first,)
         for value in values:
             fields = fields_of(value)
             if fields is not None:
@@ -292,7 +301,19 @@ class TranscriptFold:
         built = self._built()
         if built.graph is None:
             built.graph = built.builder.graph()
+            if self._boundaries and self.only is None:
+                built.graph = self._as_resumed(built.builder, built.graph)
         return built.graph
+
+    def _as_resumed(self, builder: Builder, graph: Graph) -> Graph:
+        """The same, but for a rewind behind a compaction to what that one kept: a resume still begins with it."""
+        last = next((entry for entry in reversed(self.entries) if entry.boundary), None)
+        if not graph.chain or last is None or last.uuid in graph.chain:
+            return graph
+        lines, begun = resumed(self.entries, self.header.mark, self.preserved, sidechain=self.sidechain, built=builder)
+        if begun is None or begun.uuid in graph.chain:
+            return graph
+        return builder.graph([entry.uuid for entry in lines], begun.uuid)
 
     def whole(self) -> Builder | None:
         """What the graph is made of, when it is made of every line."""
@@ -390,6 +411,7 @@ class TranscriptFold:
             birth=self.header.birth,
             marked=self.header.forked_from is not None,
             begins_with_boundary=first is not None and first.boundary,
+            headless=first is not None and first.parent is not None and mark_of(first.parent) not in marks,
             requests=frozenset(self._book.replies),
         )
 

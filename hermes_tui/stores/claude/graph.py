@@ -265,17 +265,27 @@ class Builder:
 
     # ------------------------------------------------------------------------------------------------- answers
 
-    def graph(self) -> Graph:
-        """Put it together."""
+    def graph(self, sent: Sequence[str] = (), begun: str | None = None) -> Graph:
+        """Put it together.
+
+        Args:
+            sent: what a resume sends, where that is not what the walk from the leaf passes.
+            begun: the compaction it begins with then.
+        """
+        nodes = self._nodes
         leaf = self.leaf()
         chain = self.walk(leaf) if leaf is not None else []
-        nodes = self._nodes
+        away: dict[str, tuple[str, ...]] = {}
+        if begun is not None:
+            before = dict.fromkeys(self.walk(begun))
+            chain = [*before, *(uuid for uuid in sent if uuid not in before)]
+            away[begun] = tuple(uuid for uuid in sent if uuid in before)
         bounds = [
             place
             for place, uuid in enumerate(chain if self._bounded else ())
             if nodes[uuid].entry.type == "system" and nodes[uuid].entry.boundary
         ]
-        kept = {chain[bound]: self._kept(chain, bound) for bound in bounds}
+        kept = {chain[bound]: self._kept(chain, bound) for bound in bounds} | away
         states = self._chain_states(chain, bounds, kept)
         extras = self.parallel(chain)
         for uuid in chain if extras else ():

@@ -24,6 +24,8 @@ LITE: Final = 65_536
 """Bytes of head and tail (facts/claude-code.md section 2)."""
 FIRST: Final = 8_192
 """Bytes read first: they tell enough of most files, for Claude Code writes its titles again near the end."""
+LONGEST_END: Final = 32 << 20
+"""Bytes of an end that are read at most where a line there is longer than :data:`LITE`."""
 LAST_LINES: Final = 2
 """Message lines at the end that are looked at for time and branch."""
 _MESSAGE_START: Final = b'{"parentUuid"'
@@ -39,8 +41,9 @@ class Peek:
     command: str | None = None
     roots: list[str] = field(default_factory=list)
     """Lines of the head without a parent: copies of a session share them."""
-    first_boundary: str | None = None
-    """The first message line, when it is a compaction boundary: the mark of a fork made after one."""
+    begins_late: str | None = None
+    """The first message line where it is no beginning: a compaction boundary, which a fork made after one begins with,
+    or a line whose parent is lost."""
     last_uuids: list[str] = field(default_factory=list)
     """The last message lines: what an old title in another file names (facts section 3, summary)."""
     messages: int = 0
@@ -50,13 +53,15 @@ class Peek:
     problems: int = 0
     agents: bool | None = None
     """Whether sub-agents' lines stand in it; ``None`` where it was not read whole."""
+    damaged: bool = False
+    """A line of an end cannot be parsed, or no message line was met: only the whole file tells more."""
 
 
 class Ends(NamedTuple):
     """What of a peek tells how sessions hang together; an index keeps it, so that a start reads no file."""
 
     roots: Sequence[str]
-    first_boundary: str | None
+    begins_late: str | None
     last_uuids: Sequence[str]
     version: str | None
     summaries: Mapping[str, str]
@@ -70,7 +75,7 @@ def ends_of(found: Peek) -> Ends:
     """The part of a peek that is kept."""
     header, agents = found.header, found.agents
     return Ends(
-        found.roots, found.first_boundary, found.last_uuids, found.version, header.summaries, header.forked_from, agents
+        found.roots, found.begins_late, found.last_uuids, found.version, header.summaries, header.forked_from, agents
     )
 
 
@@ -111,19 +116,27 @@ def _read(result: Peek, piece: Piece, size: int) -> None:
 def _read_head(result: Peek, piece: Piece, size: int) -> None:
     if _take_head(result, piece(FIRST, 0), whole=size <= FIRST) or size <= FIRST:
         return
-    # A little is not enough: begin again, so that no line is taken twice.
-    result.header, result.messages, result.problems = Header(), 0, 0
-    result.first_prompt = result.command = result.first_boundary = None
-    result.roots.clear()
-    _take_head(result, piece(LITE, 0), whole=size <= LITE)
+    length = LITE
+    while True:
+        # What was read is not enough: begin again, so that no line is taken twice.
+        result.header, result.messages, result.problems = Header(), 0, 0
+        result.first_prompt = result.command = result.begins_late = None
+        result.roots.clear()
+        _take_head(result, piece(length, 0), whole=size <= length)
+        if result.messages or size <= length or length >= LONGEST_END:
+            return
+        length *= 8  # not one message line ends in it: a long prompt was pasted
 
 
 def _read_tail(result: Peek, piece: Piece, size: int) -> None:
-    for length in (FIRST, LITE):
+    length = FIRST
+    while True:
         start = max(0, size - length)
         later, seen = _take_tail(result, piece(length, start), whole=start == 0)
-        if start == 0 or (later.last_prompt and seen):
+        enough = seen and (length >= LITE or later.last_prompt)
+        if start == 0 or enough or length >= LONGEST_END:
             break
+        length *= 8  # FIRST, LITE, and on where not one message line begins in it: a tool printed much
     _merge(result, later, seen)
 
 
@@ -144,6 +157,7 @@ def _take_head(result: Peek, head: bytes, *, whole: bool) -> bool:
         fields = _parsed(line)
         if fields is None:
             result.problems += whole
+            result.damaged = True
         elif text_of(fields.get("type")) not in MESSAGE_TYPES:
             header.take(fields, result.messages)
         else:
@@ -159,8 +173,8 @@ def _take_message(result: Peek, fields: Fields) -> None:
     if result.messages == 0:
         result.sidechain = fields.get("isSidechain") is True
         result.version = text_of(fields.get("version"))
-        if fields.get("subtype") == "compact_boundary":
-            result.first_boundary = uuid
+        if fields.get("subtype") == "compact_boundary" or text_of(fields.get("parentUuid")) is not None:
+            result.begins_late = uuid
     result.messages += 1
     if uuid is not None and text_of(fields.get("parentUuid")) is None:
         result.roots.append(uuid)
@@ -203,6 +217,7 @@ def _take_tail(result: Peek, tail: bytes, *, whole: bool) -> tuple[Header, int]:
             continue
         fields = _parsed(tail[begin:stop])
         if fields is None:
+            result.damaged = True
             continue
         if text_of(fields.get("type")) in MESSAGE_TYPES:
             seen += 1
@@ -234,6 +249,7 @@ def _merge(result: Peek, later: Header, seen: int) -> None:
     header.first_at = header.first_at if header.first_at is not None else min(times, default=None)
     header.last_at = max(times, default=None)
     result.messages = max(result.messages, seen)
+    result.damaged = result.damaged or not result.messages
 
 
 def _parsed(line: bytes) -> Fields | None:

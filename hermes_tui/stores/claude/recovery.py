@@ -7,7 +7,7 @@ without results, results without calls, thoughts without a reply, told errors) a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -59,9 +59,20 @@ class Addition(NamedTuple):
 
 
 def recover(
-    ref: StoreRef, view: LogView, row: SessionRow, cut: PowerCut | None, relation: Relation = NO_RELATION
+    ref: StoreRef,
+    view: LogView,
+    complete: Callable[[SessionRow], SessionRow],
+    cut: PowerCut | None,
+    relation: Relation = NO_RELATION,
 ) -> Recovery:
-    """The recovery of one log, as if it ended at the cut; ``row`` and what it copied are the list's without it.
+    """The recovery of one log, as if it ended at the cut.
+
+    Args:
+        ref: its store.
+        view: the log.
+        complete: makes the list's row of what the log says of itself.
+        cut: where the power goes.
+        relation: what the log copied, without the cut.
 
     Raises:
         OSError: it cannot be read.
@@ -82,7 +93,7 @@ def recover(
         window=None,
         reinjects_context=True,
         ignored=_ignored(fold),
-        row=_row(row, fold, relation),
+        row=complete(_row(fold if not fold.left_out else read_view(ref, limited), relation)),
     )
 
 
@@ -222,15 +233,9 @@ def _ignored(fold: IndexedFold) -> tuple[IgnoredRecord, ...]:
     return tuple(IgnoredRecord(problem.path, problem.line, problem.reason) for problem in fold.problems)
 
 
-def _row(row: SessionRow, fold: IndexedFold, relation: Relation) -> SessionRow:
-    """The list row as it would be after the cut; whose copy or sub-agent it is does not change."""
+def _row(fold: IndexedFold, relation: Relation) -> SessionRow:
+    """What the log says of itself up to the cut, as a list reads it: with what can be cut out of damaged lines."""
     summary = fold.summary()
     if relation.marks or relation.requests:
         summary = without_copies(summary, as_far_as(relation, fold.trace()))
-    return replace(
-        with_requests(summary),
-        parent_id=row.parent_id,
-        lineage_kind=row.lineage_kind,
-        delegated=row.delegated,
-        origin=row.origin,
-    )
+    return with_requests(summary)

@@ -1,8 +1,8 @@
 """Which transcripts are copies of which: ``--fork-session`` leaves no mark, so shared uuids tell (facts section 5).
 
 Lines that several files hold belong to the earliest of them; everywhere else they are inherited. The earliest is the
-file that was not marked as a branch, that does not begin in the middle, that was begun first, or into which the
-program wrote other lines between those that are shared.
+file that was not marked as a branch, that does not begin with a compaction, that was begun first, that has its
+beginning, or into which the program wrote other lines between those that are shared.
 """
 
 from __future__ import annotations
@@ -112,13 +112,14 @@ def load_relations(values: Iterable[Any]) -> dict[str, Relation]:
 
 def _earliest_first(
     log: LogFile, trace: Trace, counts: Mapping[int, int]
-) -> tuple[bool, bool, float, bool, bool, str, str]:
+) -> tuple[bool, bool, float, bool, bool, bool, str, str]:
     """What a file is sorted by, the original first."""
     own = any(counts[mark] == 1 for mark in trace.marks)
     return (
         trace.marked,
         trace.begins_with_boundary,
         math.inf if trace.birth is None else trace.birth,
+        trace.headless,
         trace.broken == 0,
         own,
         log.session_id,

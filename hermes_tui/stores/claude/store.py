@@ -45,7 +45,7 @@ from hermes_tui.stores.claude.transcript import ClaudeTranscript, LogView
 from hermes_tui.stores.conversation import is_running
 from hermes_tui.stores.kept_answers import SETTLED_NS, code_of
 from hermes_tui.stores.log_findings import NAMED_PATHS
-from hermes_tui.stores.log_source import MALFORMED, LineTaker, LogFold, Say
+from hermes_tui.stores.log_source import MALFORMED, LineTaker, LogFold, Say, fold_log
 from hermes_tui.stores.log_texts import LogTexts
 from hermes_tui.stores.logs import PEEKS_KEPT, LogFile, LogIndex, LogStore, LogSummary, Peeked
 from hermes_tui.stores.protocol import ChangeVerb, Transcript
@@ -85,10 +85,24 @@ class ClaudeStore(LogStore):
         return found.logs
 
     def peek(self, log: LogFile) -> SessionRow:
-        """The row the two ends of a log give, without what its relations say."""
+        """The row the two ends of a log give, without its relations; of a damaged log, what all of it gives."""
         found = self._both_ends(log)
         self._remember_ends(log, ends_of(found))
-        return self._peeked_row(log, found)
+        row = self._peeked_row(log, found)
+        if not found.damaged or not log.size:
+            return row
+        whole = fold_log(log, self.fold, pulse=self.pulse()).summary.row
+        return replace(
+            row,
+            title=whole.title if row.title is None or row.title == row.preview else row.title,
+            preview=whole.preview,
+            source=whole.source,
+            cwd=whole.cwd,
+            git_branch=whole.git_branch,
+            started_at=whole.started_at,
+            last_active_at=whole.last_active_at,
+            resumable=whole.resumable,
+        )
 
     def _both_ends(self, log: LogFile) -> Peek:
         return peek(log.path, log.size, inside=log.path not in self._met.agents)
@@ -205,21 +219,16 @@ class ClaudeStore(LogStore):
     def _inside_row(self, log: LogFile, row: SessionRow, agent: Inline) -> SessionRow:
         fold = self._whole(log)
         fold.only = agent.uuids
-        found = fold.summary().row
-        return replace(
+        bare = replace(
             row,
             id=agent.id,
             root_id=agent.id,
             tip_id=agent.id,
             parent_id=row.id,
             lineage_kind="delegation",
-            title=found.preview,
-            preview=found.preview,
-            message_count=found.message_count,
-            tool_call_count=found.tool_call_count,
-            branches=found.branches,
             resumable=False,
         )
+        return _with_inside(bare, fold.summary().row)
 
     def _whole(self, log: LogFile) -> TranscriptFold:
         """A log folded now, all of it.
@@ -265,8 +274,8 @@ class ClaudeStore(LogStore):
                 self.unsure = self.unsure or isinstance(error, OSError)
                 continue  # it is listed with a problem; what it copied is not known
             roots[log.path] = list(ends.roots)
-            if ends.first_boundary is not None:
-                begun_late.append((log, ends.first_boundary))
+            if ends.begins_late is not None:
+                begun_late.append((log, ends.begins_late))
         for log, boundary in begun_late:
             self._join_holder(log, boundary, sessions, roots)
         by_path = {log.path: log for log in logs}
@@ -374,11 +383,13 @@ class ClaudeStore(LogStore):
         """Join peek and whole log: relations and a sub-agent's description are the peek's."""
         row = super().complete(peeked, folded)
         delegated = peeked.lineage_kind == "delegation" or row.lineage_kind == "delegation"
+        # Where the log has no title: what stands beside it, or what another log says of it.
+        told = delegated or (row.title == row.preview and peeked.title != peeked.preview)
         return replace(
             row,
             parent_id=peeked.parent_id or (row.parent_id if delegated else None),
             lineage_kind="delegation" if delegated else peeked.lineage_kind,
-            title=(peeked.title or row.title) if delegated or row.title == row.preview else row.title,
+            title=(peeked.title or row.title) if told else row.title,
             branches=peeked.branches + folded.branches,
         )
 
@@ -444,7 +455,16 @@ class ClaudeStore(LogStore):
         row = index.rows[session_id]
         view = max(self._views(index, [session_id]), key=lambda view: view.log.mtime_ns)
         relation = self._relations.get(view.log.path, NO_RELATION)
-        return recover(self.ref, view, row, cut, relation)
+        if cut is not None and row.lineage_kind != "delegation":
+            # The title may have been given after the cut: only what stands before it counts.
+            row = replace(row, title=row.preview)
+        now = self.clock()
+
+        def complete(found: SessionRow) -> SessionRow:
+            whole = _with_inside(row, found) if view.only is not None else self.complete(row, found)
+            return replace(whole, store=self.ref, running=self.running(whole, now))
+
+        return recover(self.ref, view, complete, cut, relation)
 
     def resume_command(self, row: SessionRow) -> ResumeCommand:
         """``claude --resume ID`` in the session's folder (facts/claude-code.md section 8)."""
@@ -462,6 +482,18 @@ class ClaudeStore(LogStore):
         typed = shlex.quote(f"/rename {title or 'TITLE'}")
         home = "" if self._default_home else f"{VARIABLE}={shlex.quote(self.ref.path)} "
         return f"{there}{home}claude --resume {shlex.quote(session_id)} {typed}"
+
+
+def _with_inside(row: SessionRow, found: SessionRow) -> SessionRow:
+    """The row of a sub-agent inside its session's file; its tokens are counted with the session."""
+    return replace(
+        row,
+        title=found.preview,
+        preview=found.preview,
+        message_count=found.message_count,
+        tool_call_count=found.tool_call_count,
+        branches=found.branches,
+    )
 
 
 def _own_summary(ends: Peek) -> str | None:

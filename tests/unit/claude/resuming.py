@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from hermes_tui.model import Message, PowerCut, Recovery, SessionId, SessionRow, StoreRef
+from hermes_tui.model import Message, PowerCut, Recovery, SessionId, StoreRef
 from hermes_tui.stores.claude.recovery import recover
 from hermes_tui.stores.claude.transcript import LogView
 from hermes_tui.stores.logs import LogFile
@@ -51,8 +51,7 @@ def recovery_of(path: Path, cut: PowerCut | None = None) -> Recovery:
     info = os.stat(path)
     log = LogFile(str(path), SessionId(path.stem), info.st_size, info.st_mtime_ns, info.st_dev, info.st_ino)
     ref = StoreRef("claude", "claude", str(path.parent))
-    row = SessionRow(ref, log.session_id, log.session_id, log.session_id)
-    return recover(ref, LogView(log, log.session_id), row, cut)
+    return recover(ref, LogView(log, log.session_id), lambda row: row, cut)
 
 
 def said_by_us(path: Path, cut: PowerCut | None = None) -> list[list[str]]:

@@ -1,0 +1,127 @@
+"""The list, the transcript and the recovery of one session say the same, also where a log is odd or damaged."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Cli
+from tests.unit.claude.building import Made, mark, stamp
+from tests.unit.claude.cases import compactions, damage, talk
+from tests.unit.claude.test_claude_damaged import copy_of, goes_on, project
+
+COUNTED = ("prompt", "reply", "tool-call", "tool-result")
+UNLIKE = ("origin", "running")
+"""Keys of a row that say how and when it was made."""
+
+
+def rows(cli: Cli, root: Path, *more: str) -> dict[str, dict[str, Any]]:
+    found = cli("list", "--json", "--sessions", "--all", *more, store=root).json
+    return {row["id"]: row for row in found["sessions"]}
+
+
+def states(cli: Cli, root: Path, session_id: str) -> dict[str, str]:
+    shown = cli("show", session_id, "--json", "--all", "--all-states", store=root).json
+    return {message["text"]: message["state"] for message in shown["messages"]}
+
+
+@pytest.mark.parametrize("made", [*compactions(), *damage()], ids=lambda made: made.name)
+def test_recovery_gives_the_row_of_the_list_and_sends_what_is_shown_as_live(
+    cli: Cli, tmp_path: Path, made: Made
+) -> None:
+    made.write(project(tmp_path))
+    row = rows(cli, tmp_path)[made.id]
+    recovered = cli("recover", made.id, "--json", store=tmp_path).json
+    assert {key: value for key, value in recovered["list"].items() if key not in UNLIKE} == {
+        key: value for key, value in row.items() if key not in UNLIKE
+    }
+    shown = cli("show", made.id, "--json", "--all", "--all-states", store=tmp_path).json["messages"]
+    live = {message["id"] for message in shown if message["state"] == "live"}
+    added = {message["id"] for message in recovered["messages"] if message["id"].startswith("resume-")}
+    assert {message["id"] for message in recovered["messages"]} <= live | added
+    assert row["message_count"] == sum(one["state"] == "live" and one["kind"] in COUNTED for one in shown)
+
+
+def test_a_rewind_to_what_a_compaction_kept_still_begins_with_its_summary(cli: Cli, tmp_path: Path) -> None:
+    made = next(made for made in compactions() if made.name == "compact-rewound-into-kept")
+    made.write(project(tmp_path))
+    assert states(cli, tmp_path, made.id) == {
+        **dict.fromkeys(("P 1", "R 2", "P 3", "R 4", "R 6"), "compacted"),
+        **dict.fromkeys(("P 7", "R 8"), "dead-branch"),
+        **dict.fromkeys(("P 5", "Conversation compacted", "SUMMARY s", "INTO", "R 10"), "live"),
+    }
+
+
+def test_recovery_of_a_sub_agent_keeps_what_its_meta_file_calls_it(cli: Cli, tmp_path: Path) -> None:
+    talk("boss").write(project(tmp_path))
+    agent = Made("agent").user("1", None, side=True, agentId="a1").reply("2", "1", side=True, agentId="a1")
+    folder = project(tmp_path) / mark("session boss") / "subagents"
+    folder.mkdir(parents=True)
+    (folder / "agent-a1.jsonl").write_text(agent.text())
+    (folder / "agent-a1.meta.json").write_text(json.dumps({"description": "Small errand"}))
+    assert cli("recover", "agent-a1", "--json", store=tmp_path).json["list"]["title"] == "Small errand"
+    cut = cli("recover", "agent-a1", "--cut", "1", "--json", store=tmp_path).json["list"]
+    assert (cut["title"], cut["message_count"], cut["request_count"]) == ("Small errand", 1, 0)
+
+
+def test_a_title_given_after_the_cut_is_not_the_title_then(cli: Cli, tmp_path: Path) -> None:
+    made = talk("named").add({"type": "custom-title", "customTitle": "Late", "sessionId": mark("session named")})
+    made.write(project(tmp_path))
+    assert cli("recover", made.id, "--json", store=tmp_path).json["list"]["title"] == "Late"
+    assert cli("recover", made.id, "--cut", "4", "--json", store=tmp_path).json["list"]["title"] == "P 1"
+
+
+def test_rows_are_ordered_and_filtered_by_the_times_they_show_where_a_clock_jumped(cli: Cli, tmp_path: Path) -> None:
+    jumped = talk("jumped", 3)
+    jumped.user("7", "6", "from the future", dt=86_400_000).reply("8", "7")
+    for number in range(9, 15):
+        jumped.user(str(number), str(number - 1), t=10_000 + number)
+    later = Made("later").user("1", None, t=3_600_000).reply("2", "1")
+    for made in (jumped, later):
+        made.write(project(tmp_path))
+    assert list(rows(cli, tmp_path)) == [jumped.id, later.id]
+    assert list(rows(cli, tmp_path, "--since", "2026-11-29")) == [jumped.id]
+    assert list(rows(cli, tmp_path, "--until", "2026-11-29")) == [later.id]
+
+
+def test_a_move_in_the_middle_of_a_log_counts_for_the_folder_asked_for(cli: Cli, tmp_path: Path) -> None:
+    made = talk("moved", 2).add({"type": "relocated", "relocatedCwd": "/srv/new"})
+    made.user("5", "4", "x" * 200_000).reply("6", "5")
+    made.user("7", "6", "x" * 200_000).reply("8", "7")
+    made.write(project(tmp_path))
+    assert list(rows(cli, tmp_path, "--cwd", "/srv/new")) == [made.id]
+    assert not rows(cli, tmp_path, "--cwd", "/home/ana/code")
+
+
+@pytest.mark.parametrize("size", [10, 100_000, 1_000_000])
+@pytest.mark.parametrize(("first", "lost"), [(0, "fork"), (3, "fork"), (3, "original")])
+def test_a_copy_is_known_though_a_head_is_lost_or_long(
+    cli: Cli, tmp_path: Path, size: int, first: int, lost: str
+) -> None:
+    made = Made("original").add({"type": "queue-operation", "operation": "enqueue", "timestamp": stamp(0)})
+    made.user("1", None, "word " * (size // 5)).reply("2", "1").user("3", "2").reply("4", "3")
+    made.user("5", "4").reply("6", "5")
+    begun, made.lines = made.lines[0], made.lines[1:]
+    fork = goes_on(copy_of(made, "fork", 6), made, "6")
+    cut = fork if lost == "fork" else made
+    del cut.lines[:first]
+    made.lines.insert(0, begun)
+    for one in (made, fork):
+        one.write(project(tmp_path))
+    found = rows(cli, tmp_path)
+    assert found[fork.id]["lineage_kind"] == "fork"
+    assert found[fork.id]["parent_id"] == made.id
+
+    assert sum(row["request_count"] for row in found.values()) == 4
+
+
+def test_a_long_last_line_tells_when_a_session_was_active(cli: Cli, tmp_path: Path) -> None:
+    printed = talk("printed").use("5", "4", dt=7_200_000).result("6", "5", "5", "y" * 300_000)
+    later = Made("later").user("1", None, t=3_600_000).reply("2", "1")
+    for made in (printed, later):
+        made.write(project(tmp_path))
+    found = cli("list", "--json", "--limit", "1", store=tmp_path).json
+    assert [row["id"] for row in found["sessions"]] == [printed.id]
