@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from hermes_tui.records import dataclass
 
 APP_NAME: Final = "hermes-tui"
 FOLDER_MODE: Final = 0o700

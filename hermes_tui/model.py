@@ -6,9 +6,10 @@ Times are Unix seconds (UTC) as ``float``; ``None`` means unknown or absurd. Tex
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, Literal, NamedTuple, NewType
 
+from hermes_tui.records import dataclass
 from hermes_tui.text import RawText
 
 SessionId = NewType("SessionId", str)

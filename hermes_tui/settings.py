@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
+
+from hermes_tui.records import dataclass
 
 DROP_TOKENS: Final = 1_024
 """A cache drop loses at least so many tokens: providers cache no shorter prefix (issue 7)."""

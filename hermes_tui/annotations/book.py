@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from hermes_tui.annotations.facts import NO_ANNOTATION, Annotation, Fact, SessionKey
+from hermes_tui.records import dataclass
 from hermes_tui.storage.append_log import AppendLog
 
 Checkpoint = tuple[int, int, int]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, Literal, cast
 
+from hermes_tui.records import dataclass
 from hermes_tui.text import RawText
 
 FactVerb = Literal["pin", "unpin", "tag", "untag", "note"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import tzinfo
 from functools import cached_property
 from typing import TYPE_CHECKING, TextIO
@@ -15,6 +15,7 @@ from hermes_tui.library.json_output import dumps
 from hermes_tui.library.sources import Library, SourceOptions, StoreFailure, nothing_there, open_library
 from hermes_tui.library.times import first_instant, last_instant, local_zone, parse_time
 from hermes_tui.model import StoreStatus
+from hermes_tui.records import dataclass
 from hermes_tui.text import clean, clean_line
 
 if TYPE_CHECKING:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from typing import TextIO
 
@@ -12,6 +11,7 @@ from rich.console import Console, ConsoleOptions
 from rich.text import Text
 
 from hermes_tui.model import Cost, Usage
+from hermes_tui.records import dataclass
 from hermes_tui.text import CleanText, clean_line, literal
 
 UNKNOWN = literal("?")

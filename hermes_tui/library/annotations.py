@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from hermes_tui.annotations.book import AnnotationBook, Pages
@@ -14,6 +13,7 @@ from hermes_tui.library.sources import Found, Library
 from hermes_tui.mirror.annotation_rows import read_annotations, write_annotations
 from hermes_tui.mirror.database import MirrorDatabase
 from hermes_tui.model import SessionId, StoreRef
+from hermes_tui.records import dataclass
 from hermes_tui.storage.errors import StorageError
 from hermes_tui.text import RawText
 

@@ -14,7 +14,6 @@ rate of the row before; a first row has none. What happens once (a compaction, a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from hermes_tui.library.prices import PriceTable
@@ -29,6 +28,7 @@ from hermes_tui.model import (
     StoreRef,
     Usage,
 )
+from hermes_tui.records import dataclass
 from hermes_tui.stores.conversation import spend_of_request
 from hermes_tui.text import RawText
 

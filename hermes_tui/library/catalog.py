@@ -6,7 +6,7 @@ import heapq
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from hermes_tui.library.prices import DEFAULT_PRICES, PriceTable
 from hermes_tui.library.sources import Found, Library, StoreFailure, store_failure
 from hermes_tui.model import Listing, ListOrder, ListQuery, SessionId, SessionRow, Spend, StoreStatus
+from hermes_tui.records import dataclass
 from hermes_tui.storage.errors import Interrupted, StorageError
 from hermes_tui.stores.conversation import order_value
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from hermes_tui.library.failures import AmbiguousId, Refused, UnknownId
 from hermes_tui.library.sources import Library
@@ -19,6 +18,7 @@ from hermes_tui.library.trash import (
     with_delegated,
 )
 from hermes_tui.model import SessionId
+from hermes_tui.records import dataclass
 from hermes_tui.stores.changing import (
     ChangeableStore,
     ChangeRefused,

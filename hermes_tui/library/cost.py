@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import tzinfo
 from typing import Final
 
@@ -12,6 +12,7 @@ from hermes_tui.library.prices import Priced, PriceTable, merged
 from hermes_tui.library.sources import Library, StoreFailure
 from hermes_tui.library.times import local_zone
 from hermes_tui.model import NO_USAGE, Cost, CostGrouping, Spend, StoreRef, Usage, UsageReport
+from hermes_tui.records import dataclass
 from hermes_tui.text import RawText
 
 MAIN_TASK: Final = "main"

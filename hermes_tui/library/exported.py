@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from itertools import islice
 from typing import Final, Literal
 
@@ -15,6 +14,7 @@ from hermes_tui.library.redaction import redact, redact_pieces, redact_values
 from hermes_tui.library.sources import Found
 from hermes_tui.library.transcript import batches, open_transcript, pieces
 from hermes_tui.model import Message, MessageHead, SessionRow
+from hermes_tui.records import dataclass
 from hermes_tui.stores.protocol import Transcript
 
 Format = Literal["md", "html", "json", "jsonl"]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from hermes_tui.library.sources import Library, store_failure
 from hermes_tui.library.trash import Trash
 from hermes_tui.model import Finding, StoreStatus
+from hermes_tui.records import dataclass
 from hermes_tui.storage.errors import Interrupted, StorageError
 from hermes_tui.stores.protocol import Store
 

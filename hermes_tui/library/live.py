@@ -5,11 +5,12 @@ from __future__ import annotations
 import multiprocessing
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from hermes_tui.library.mirroring import Progress, log_stores, update_mirror, use_mirror, with_mirror
 from hermes_tui.library.sources import Library
+from hermes_tui.records import dataclass
 from hermes_tui.storage.errors import StorageError
 from hermes_tui.storage.events import FileEvents
 from hermes_tui.stores.logs import LogStore

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hermes_tui.library.health import MirrorHealth
 from hermes_tui.library.sources import Library
@@ -14,6 +14,7 @@ from hermes_tui.mirror.backfill import Backfill, OnProgress, Progress
 from hermes_tui.mirror.database import MirrorDatabase, MirrorState
 from hermes_tui.mirror.lines import line_index
 from hermes_tui.mirror.source import MirrorSource
+from hermes_tui.records import dataclass
 from hermes_tui.stores.log_source import ScanSource
 from hermes_tui.stores.logs import LogStore
 from hermes_tui.stores.protocol import Store

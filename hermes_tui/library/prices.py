@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
@@ -18,6 +17,7 @@ from typing import Any, Final
 
 from hermes_tui.locations import private_folder
 from hermes_tui.model import PROMPT_BANDS, Cost, CostStatus, Spend
+from hermes_tui.records import dataclass
 from hermes_tui.settings import OwnPrice
 
 MILLION: Final = 1_000_000

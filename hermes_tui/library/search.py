@@ -10,7 +10,7 @@ import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from itertools import islice
 from typing import Final, Literal, TypeVar
@@ -21,6 +21,7 @@ from hermes_tui.library.search_rank import RANKED, RankedHit, Stream, ranking
 from hermes_tui.library.snippets import Snippet, cut_context, snippet_of
 from hermes_tui.library.sources import Library, StoreFailure, store_failure
 from hermes_tui.model import SHOWN_STATES, Agent, Message, MessageHead, Route, SessionId, SessionRow
+from hermes_tui.records import dataclass
 from hermes_tui.storage.errors import Interrupted, StorageError
 from hermes_tui.storage.fulltext import BadPattern, Matcher, parse_query
 from hermes_tui.stores.matching import match_message

@@ -5,12 +5,13 @@ from __future__ import annotations
 import base64
 import binascii
 import zlib
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 import orjson
 
 from hermes_tui.library.failures import WrongUse
+from hermes_tui.records import dataclass
 
 ADVICE: Final = "Take it from `next` of the page before, with the same query, filters and order."
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from hermes_tui.records import dataclass
 from hermes_tui.storage.fulltext import Matcher
 from hermes_tui.stores.protocol import Proposal, Proposed, Ranked, Store
 

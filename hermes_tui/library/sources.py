@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -14,6 +14,7 @@ from hermes_tui.library.prices import DEFAULT_PRICES, PriceTable
 from hermes_tui.locations import Locations, own_locations
 from hermes_tui.mirror.answers import KeptAnswers
 from hermes_tui.model import Agent, SessionId, StoreRef, StoreStatus
+from hermes_tui.records import dataclass
 from hermes_tui.settings import Settings, load_settings
 from hermes_tui.storage.errors import Interrupted, StorageError, advice_for
 from hermes_tui.stores import registry

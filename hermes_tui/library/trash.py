@@ -12,12 +12,13 @@ import math
 import os
 import secrets
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 from hermes_tui.model import Agent, SessionId, StoreRef
+from hermes_tui.records import dataclass
 from hermes_tui.storage.append_log import AppendLog
 from hermes_tui.storage.errors import StorageError
 from hermes_tui.storage.jsonl import read_records

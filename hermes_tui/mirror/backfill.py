@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor, wait
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Literal
@@ -33,6 +33,7 @@ from hermes_tui.mirror.ledger import (
 )
 from hermes_tui.mirror.projector import Known, Projection, ToolsProjection, project, project_tools
 from hermes_tui.model import Agent
+from hermes_tui.records import dataclass
 from hermes_tui.storage.errors import StorageError, StoreUnreadable
 from hermes_tui.storage.writing import RetryingWriter
 from hermes_tui.stores import registry

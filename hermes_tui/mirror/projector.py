@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Final
 
 from hermes_tui.mirror.codec import dump_card, dump_peek, dump_requests
 from hermes_tui.mirror.index_rows import NO_ROWS, IndexedText, TextRows, base_of, rows_of
 from hermes_tui.mirror.words import index_words
+from hermes_tui.records import dataclass
 from hermes_tui.storage.any_json import dump_json, load_json
 from hermes_tui.storage.jsonl import Record, read_records
 from hermes_tui.storage.packing import packed, unpacked

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal
 
+from hermes_tui.records import dataclass
 from hermes_tui.storage.letters import CJK_CLASS, GAP, canonical, is_cjk, positions
 
 Span = tuple[int, int]

@@ -26,13 +26,13 @@ import stat
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, TypeVar
 
 import apsw
 
 from hermes_tui.model import Finding
+from hermes_tui.records import dataclass
 from hermes_tui.storage.errors import (
     DeadlineExceeded,
     Interrupted,

@@ -13,7 +13,6 @@ import random
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Generic, Literal, TypeVar
@@ -21,6 +20,7 @@ from typing import Final, Generic, Literal, TypeVar
 import apsw
 
 from hermes_tui.locations import FILE_MODE
+from hermes_tui.records import dataclass
 from hermes_tui.storage.errors import StorageError, StoreUnreadable, WriteFailed, WriteLost
 from hermes_tui.storage.sharing import SHARING
 

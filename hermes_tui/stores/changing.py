@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, Literal, Protocol, runtime_checkable
 
 from hermes_tui.model import ListQuery, SessionId, StoreRef
+from hermes_tui.records import dataclass
 from hermes_tui.storage.errors import StorageError
 from hermes_tui.stores.protocol import ChangeVerb
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from hermes_tui.model import (
@@ -21,6 +21,7 @@ from hermes_tui.model import (
     Usage,
     prompt_band,
 )
+from hermes_tui.records import dataclass
 from hermes_tui.text import RawText
 
 SPARKLINE_POINTS: Final = 12

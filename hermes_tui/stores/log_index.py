@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hermes_tui.model import SessionId, SessionRow
+from hermes_tui.records import dataclass
 from hermes_tui.stores.conversation import fold_conversation
 from hermes_tui.stores.log_source import LogFile
 

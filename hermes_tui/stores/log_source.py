@@ -9,10 +9,11 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, Protocol
 
 from hermes_tui.model import Compaction, Origin, Problem, Request, SessionId, SessionRow
+from hermes_tui.records import dataclass
 from hermes_tui.storage.errors import Interrupted, StorageError
 from hermes_tui.storage.jsonl import Record, complete_record, read_piece, read_records
 from hermes_tui.storage.log_lines import Lines, read_lines

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from hermes_tui.records import dataclass
 from hermes_tui.storage.jsonl import Record
 
 TextPhase = Literal["talk", "tools"]

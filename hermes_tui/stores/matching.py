@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from hermes_tui.model import Message, MessageKind
+from hermes_tui.records import dataclass
 from hermes_tui.storage.fulltext import Matcher, Span
 
 _ESCAPES: Final = re.compile(r"((?:\\+u[0-9a-fA-F]{4})+)|\\+([ntrbf])|(\\+[\"/])")

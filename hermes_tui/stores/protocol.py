@@ -7,7 +7,7 @@ the answer (design.md, rule 3); every method may block, so front ends call them 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
@@ -34,6 +34,7 @@ from hermes_tui.model import (
     StoreStatus,
     UsageReport,
 )
+from hermes_tui.records import dataclass
 from hermes_tui.text import RawText
 
 if TYPE_CHECKING:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatch
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
 from hermes_tui.model import Agent
+from hermes_tui.records import dataclass
 
 if TYPE_CHECKING:
     from hermes_tui.stores.protocol import AgentPackage, Store

@@ -11,10 +11,11 @@ import heapq
 import math
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, Literal, Protocol
 
 from hermes_tui.model import SHOWN_STATES, Message, MessageHead, SessionId, SessionRow
+from hermes_tui.records import dataclass
 from hermes_tui.storage.errors import Interrupted, StorageError
 from hermes_tui.storage.fulltext import Matcher
 from hermes_tui.storage.raw_filter import RawFilter

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import tzinfo
 from typing import TYPE_CHECKING
 
+from hermes_tui.records import dataclass
 from hermes_tui.tui.formats import Moment
 from hermes_tui.tui.glyphs import UNICODE, Glyphs
 

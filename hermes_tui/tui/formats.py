@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from typing import Final
 
 from hermes_tui.model import Cost, Usage
+from hermes_tui.records import dataclass
 from hermes_tui.text import CleanText, literal
 from hermes_tui.tui.glyphs import Glyphs
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from dataclasses import dataclass
 from typing import Any, Final
 
 from textual import events
 from textual.app import App
 from textual.message import Message
+
+from hermes_tui.records import dataclass
 
 ROUNDS: Final = 3
 """How deep what a key sets off is followed: a row is chosen, the list tells its screen, the screen tells the app."""

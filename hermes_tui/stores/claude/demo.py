@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 from hermes_tui.locations import private_folder
+from hermes_tui.records import dataclass
 
 OPUS: Final = "claude-opus-4-6"
 HAIKU: Final = "claude-haiku-4-5"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from hashlib import blake2b
 from itertools import pairwise
 from typing import Final, NamedTuple
@@ -24,6 +24,7 @@ from hermes_tui.model import (
     StoreRef,
     Usage,
 )
+from hermes_tui.records import dataclass
 from hermes_tui.storage.any_json import dump_json, load_json
 from hermes_tui.storage.jsonl import Record
 from hermes_tui.stores.claude.giants import salvaged

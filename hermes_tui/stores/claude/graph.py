@@ -11,9 +11,9 @@ import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass
 from typing import Final, Literal
 
+from hermes_tui.records import dataclass
 from hermes_tui.stores.claude.lines import BRIDGED_TYPE, MESSAGE_TYPES, TURNS, Entry, Fields, text_of
 
 BRIDGE_SECONDS: Final = 5.0

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
+from hermes_tui.records import dataclass
 from hermes_tui.stores.claude.graph import LeafMark
 from hermes_tui.stores.claude.lines import Fields, text_of, time_of
 

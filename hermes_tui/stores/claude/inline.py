@@ -9,10 +9,10 @@ from __future__ import annotations
 import mmap
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from hermes_tui.model import SessionId
+from hermes_tui.records import dataclass
 from hermes_tui.stores.claude.lines import BRIDGED_TYPE, Entry
 
 OLD_VERSIONS: Final = ("1.", "2.0.")

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, NamedTuple
 
 import orjson
 
+from hermes_tui.records import dataclass
 from hermes_tui.storage.log_bytes import read_at
 from hermes_tui.stores.claude.header import PROMPT_CUT, Header
 from hermes_tui.stores.claude.inline import ANY_VERSION_BELOW, marked

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from hermes_tui.model import CacheEvent, LineageKind, SessionId
+from hermes_tui.records import dataclass
 from hermes_tui.stores.claude.fold import Trace
 from hermes_tui.stores.conversation import SPARKLINE_POINTS
 from hermes_tui.stores.logs import LogFile, LogSummary

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from operator import le, lt
 from typing import Any
 
 from hermes_tui.model import CacheEvent, Request, SessionId, Usage
+from hermes_tui.records import dataclass
 from hermes_tui.stores.claude.lines import SYNTHETIC_MODEL, Entry, Fields, message_of, number_of, text_of
 from hermes_tui.stores.request_rows import RequestRows
 from hermes_tui.text import RawText

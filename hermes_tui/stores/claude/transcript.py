@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, NamedTuple
 
 import orjson
@@ -25,6 +25,7 @@ from hermes_tui.model import (
     StoreRef,
     Usage,
 )
+from hermes_tui.records import dataclass
 from hermes_tui.storage.jsonl import Record, read_line_at, read_records
 from hermes_tui.storage.log_bytes import read_at
 from hermes_tui.storage.log_lines import read_lines

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Final
 
 from hermes_tui.model import SessionId
+from hermes_tui.records import dataclass
 from hermes_tui.storage.errors import Interrupted, StorageError, StoreBusy
 from hermes_tui.storage.jsonl import read_records
 from hermes_tui.storage.reading import Interrupts, ReadConnection, read_only

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import random
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Final
 
+from hermes_tui.records import dataclass
 from hermes_tui.stores.codex.demo_writer import Clock, Rollout, index_lines, uuid7
 
 SEED: Final = 20261129

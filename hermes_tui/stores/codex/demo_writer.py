@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
+
+from hermes_tui.records import dataclass
 
 VERSION: Final = "0.171.0"
 WINDOW: Final = 258_400

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from operator import attrgetter
 from pathlib import Path
 from stat import S_ISREG
 from typing import Final
 
+from hermes_tui.records import dataclass
 from hermes_tui.storage.stamps import entry_stat
 from hermes_tui.stores.codex.rollout import looks_like_rollout, read_name
 from hermes_tui.stores.log_source import LogFile

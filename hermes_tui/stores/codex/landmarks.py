@@ -7,11 +7,11 @@ lines that matter as bytes costs a tenth of reading them (210 MB: 0.1 s).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final
 
+from hermes_tui.records import dataclass
 from hermes_tui.storage.jsonl import Record, read_piece, read_records
 from hermes_tui.stores.codex.entries import TURN_ENDS, TURN_STARTS, Entry, kept_by
 from hermes_tui.stores.codex.live import turn_count

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Final
 
 from hermes_tui.model import CacheEvent, Compaction, DropCause, SessionId
+from hermes_tui.records import dataclass
 from hermes_tui.storage.jsonl import Record
 from hermes_tui.stores.codex.entries import TURN_ENDS, TURN_STARTS
 from hermes_tui.stores.codex.rollout import Line, Meta, id_time, mapping, raw, sane, seconds, string, whole

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from typing import Final
 
 import orjson
 
 from hermes_tui.model import SessionRow, StoreRef
+from hermes_tui.records import dataclass
 from hermes_tui.storage.jsonl import Record, read_piece, read_records, read_records_backward
 from hermes_tui.stores.codex import items
 from hermes_tui.stores.codex.entries import TITLE_LENGTH, TURN_ENDS, TURN_STARTS

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Final
 
 from hermes_tui.model import SessionId
+from hermes_tui.records import dataclass
 from hermes_tui.stores.codex.agent_mirror import AgentMirror, IndexedNames
 from hermes_tui.stores.codex.discovery import Found
 

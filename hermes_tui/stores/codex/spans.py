@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from hermes_tui.model import Problem, SessionId
+from hermes_tui.records import dataclass
 from hermes_tui.storage.jsonl import count_lines, read_piece, read_records
 from hermes_tui.stores.codex.oldest import first_values, is_oldest, read_document
 from hermes_tui.stores.codex.reader import names_thread

@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Final
 
 from hermes_tui.model import SessionId
+from hermes_tui.records import dataclass
 from hermes_tui.storage.stamps import entry_stat
 from hermes_tui.stores.logs import LogFile
 

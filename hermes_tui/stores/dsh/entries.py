@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from hermes_tui.model import MessageKind, Usage
+from hermes_tui.records import dataclass
 from hermes_tui.stores.dsh.content import CHECKPOINT, USER, items, json_bytes, mapping, source_kind, text_of, usage_of
 from hermes_tui.stores.dsh.events import Event
 from hermes_tui.stores.dsh.format import is_known, text_or_none

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from hermes_tui.records import dataclass
 from hermes_tui.storage.jsonl import GIANT_LINE, Record
 from hermes_tui.stores.dsh.format import MESSAGE_TYPES, PACKED_TYPES, moment, whole
 

@@ -7,10 +7,10 @@ accepted and everything else is refused for that one session, with its reason.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from hermes_tui.model import LineageKind, SessionId
+from hermes_tui.records import dataclass
 from hermes_tui.storage.errors import StorageError
 
 NEWEST_VERSION: Final = 4

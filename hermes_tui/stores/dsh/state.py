@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from hermes_tui.model import CacheEvent, Compaction, Request, Usage
+from hermes_tui.records import dataclass
 from hermes_tui.stores.dsh.content import json_bytes, json_value
 from hermes_tui.stores.dsh.events import BadRow, Event, Replace
 from hermes_tui.stores.dsh.format import Header

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import apsw
 
 from hermes_tui.model import NO_USAGE, Usage
+from hermes_tui.records import dataclass
 from hermes_tui.storage.errors import StorageError
 from hermes_tui.text import REPLACEMENT
 

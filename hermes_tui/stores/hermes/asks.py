@@ -9,12 +9,12 @@ SQLite, stops at the NUL before structured content; newer layouts leave tool out
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import apsw
 
 from hermes_tui.model import Route
+from hermes_tui.records import dataclass
 from hermes_tui.storage.fulltext import All, Matcher, Node, Term
 from hermes_tui.storage.fulltext import Any as AnyOf
 from hermes_tui.storage.letters import may_hold_accents, spellings

@@ -7,9 +7,10 @@ covers are answered for the same range of ids, so that the order is exact and a 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
+from hermes_tui.records import dataclass
 from hermes_tui.storage.reading import ReadConnection
 from hermes_tui.stores.hermes.asks import SCAN, Ask, Plan
 

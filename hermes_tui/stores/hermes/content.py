@@ -6,13 +6,13 @@ the numbers depend on the row alone, so that they stay the same in every view.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Literal, NamedTuple
 
 import orjson
 
 from hermes_tui.model import MessageKind, MessageState
+from hermes_tui.records import dataclass
 from hermes_tui.stores.hermes.cells import filled_text, flag, json_or_none, text_or_none, time_or_none
 from hermes_tui.stores.hermes.schema import Schema
 from hermes_tui.text import RawText

@@ -8,9 +8,10 @@ copy is traced to the row it was made from.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
+from hermes_tui.records import dataclass
 from hermes_tui.storage.reading import ReadConnection
 from hermes_tui.stores.hermes.content import Stored, stored_of, stored_query
 from hermes_tui.stores.hermes.generations import Generations, same_message

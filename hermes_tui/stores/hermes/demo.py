@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
@@ -14,6 +14,7 @@ import apsw
 
 from hermes_tui.locations import FILE_MODE, private_folder
 from hermes_tui.model import Usage
+from hermes_tui.records import dataclass
 from hermes_tui.stores.hermes.appending import (
     NewMessage,
     NewSession,

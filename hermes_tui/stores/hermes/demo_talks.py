@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+from hermes_tui.records import dataclass
 
 Turn = tuple[Any, ...]
 """``("u", text)`` a prompt, ``("a", text)`` a reply, ``("r", text)`` reasoning of the next reply,

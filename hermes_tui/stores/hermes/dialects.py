@@ -11,12 +11,12 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, cast
 
 import apsw
 
+from hermes_tui.records import dataclass
 from hermes_tui.storage.errors import StorageError
 from hermes_tui.storage.reading import ReadConnection, read_only
 from hermes_tui.stores.hermes.schema import Schema

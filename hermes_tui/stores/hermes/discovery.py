@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from hermes_tui.records import dataclass
 
 STORE: Final = "state.db"
 PROFILES: Final = "profiles"

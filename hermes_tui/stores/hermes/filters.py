@@ -7,9 +7,9 @@ of its session (issue 3: orphaned messages are marked, not hidden).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
+from hermes_tui.records import dataclass
 from hermes_tui.storage.reading import ReadConnection
 from hermes_tui.stores.conversation import below
 from hermes_tui.stores.hermes.candidates import Condition

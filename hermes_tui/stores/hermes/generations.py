@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from hermes_tui.records import dataclass
 from hermes_tui.stores.hermes.content import Stored
 
 MOST_PROTECTED: Final = 64

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
+from hermes_tui.records import dataclass
 from hermes_tui.storage.reading import ReadConnection
 from hermes_tui.stores.hermes.links import Link, Links
 from hermes_tui.stores.hermes.schema import Schema

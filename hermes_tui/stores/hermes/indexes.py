@@ -9,9 +9,9 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from hermes_tui.records import dataclass
 from hermes_tui.storage.errors import Interrupted, QueryFailed, SchemaDrift, StoreDamaged
 from hermes_tui.storage.letters import canonical
 from hermes_tui.storage.reading import ReadConnection

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
@@ -25,6 +24,7 @@ from hermes_tui.model import (
     SessionRow,
     StoreRef,
 )
+from hermes_tui.records import dataclass
 from hermes_tui.storage.jsonl import GIANT_LINE, Record, read_line_at, read_records
 from hermes_tui.stores.hermes.cells import filled_text, text_or_none, time_or_none
 from hermes_tui.stores.hermes.content import ToolCall, tool_calls

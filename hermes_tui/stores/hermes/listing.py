@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Final, NamedTuple
 
 from hermes_tui.model import ListEntry, Listing, ListQuery, SessionId
+from hermes_tui.records import dataclass
 from hermes_tui.storage.reading import ReadConnection
 from hermes_tui.stores.conversation import AUTOMATED_SOURCES, below, within
 from hermes_tui.stores.hermes.cells import count, counter, filled_text, text_or_none

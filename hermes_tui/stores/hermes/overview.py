@@ -10,10 +10,10 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeVar
 
 from hermes_tui.model import ListEntry, Listing, ListQuery
+from hermes_tui.records import dataclass
 from hermes_tui.storage.reading import ReadConnection
 from hermes_tui.stores.conversation import AUTOMATED_SOURCES, below, within
 from hermes_tui.stores.hermes.asking import Asking

@@ -8,10 +8,10 @@ other bytes, or have lost its ``api_content`` (section 7). What the compaction i
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
+from hermes_tui.records import dataclass
 from hermes_tui.storage.errors import StoreDamaged
 from hermes_tui.storage.reading import ReadConnection
 from hermes_tui.stores.hermes.cells import filled_text

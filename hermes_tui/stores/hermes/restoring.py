@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import apsw
 
 from hermes_tui.model import SessionId
+from hermes_tui.records import dataclass
 from hermes_tui.stores.changing import BadText, StoredRow
 from hermes_tui.stores.hermes.appending import live_columns
 from hermes_tui.stores.hermes.dialects import Dialect

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, NamedTuple
 
 from hermes_tui.model import NO_USAGE, SessionId, SessionRow, StoreRef, Usage
+from hermes_tui.records import dataclass
 from hermes_tui.storage.errors import StoreDamaged
 from hermes_tui.storage.reading import ReadConnection
 from hermes_tui.stores.conversation import RUNNING_SECONDS, SPARKLINE_POINTS

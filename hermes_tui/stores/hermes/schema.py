@@ -6,9 +6,9 @@ written against what is there; what is missing is a NULL of the same name.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+from hermes_tui.records import dataclass
 from hermes_tui.storage.errors import StoreDamaged, StoreUnreadable
 from hermes_tui.storage.reading import ReadConnection
 

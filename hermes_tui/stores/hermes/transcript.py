@@ -10,11 +10,11 @@ import codecs
 import threading
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
 from hermes_tui.model import Compaction, LineageKind, Message, MessageHead, Problem, SessionId
+from hermes_tui.records import dataclass
 from hermes_tui.storage.errors import StoreDamaged
 from hermes_tui.storage.reading import ReadConnection
 from hermes_tui.stores.hermes.asking import Asking

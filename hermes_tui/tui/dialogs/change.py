@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on, work
@@ -16,6 +15,7 @@ from textual.worker import get_current_worker
 
 from hermes_tui.library import cleanup
 from hermes_tui.library.cleanup import ChangePlan, ChangeResult
+from hermes_tui.records import dataclass
 from hermes_tui.stores.protocol import ChangeVerb
 from hermes_tui.text import clean
 from hermes_tui.tui.desk import Desk

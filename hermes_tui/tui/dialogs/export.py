@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -15,6 +15,7 @@ from textual.message import Message
 from textual.widgets import Input
 
 from hermes_tui.library.export import FORMATS, ExportOptions, export_to, file_name
+from hermes_tui.records import dataclass
 from hermes_tui.text import clean
 from hermes_tui.tui.dialogs.base import Dialog, paragraph
 from hermes_tui.tui.inks import Line

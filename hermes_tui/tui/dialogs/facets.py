@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar, Final
 
 from textual import on, work
@@ -15,6 +15,7 @@ from textual.worker import get_current_worker
 
 from hermes_tui.library.cost import cost_report
 from hermes_tui.library.sources import Library
+from hermes_tui.records import dataclass
 from hermes_tui.text import clean_line
 from hermes_tui.tui.cells import fit
 from hermes_tui.tui.desk import Desk

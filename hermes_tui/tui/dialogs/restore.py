@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from textual import on, work
@@ -13,6 +12,7 @@ from textual.message import Message
 
 from hermes_tui.library import cleanup
 from hermes_tui.library.cleanup import ChangeResult
+from hermes_tui.records import dataclass
 from hermes_tui.text import clean, clean_line
 from hermes_tui.tui.cells import fit
 from hermes_tui.tui.desk import Desk

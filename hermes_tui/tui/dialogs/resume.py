@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on, work
@@ -16,6 +15,7 @@ from textual.message import Message
 
 from hermes_tui.library.resume import folder_is_gone, resume_command, shell_line
 from hermes_tui.model import ResumeCommand
+from hermes_tui.records import dataclass
 from hermes_tui.text import clean, clean_line
 from hermes_tui.tui.dialogs.base import Dialog, paragraph
 from hermes_tui.tui.inks import Line

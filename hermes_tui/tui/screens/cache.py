@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from textual import on, work
@@ -15,6 +14,7 @@ from textual.worker import get_current_worker
 from hermes_tui.library.cache import CacheReport, Drop, cache_report
 from hermes_tui.library.catalog import row_of
 from hermes_tui.library.sources import Found
+from hermes_tui.records import dataclass
 from hermes_tui.text import CleanText, clean_line, literal
 from hermes_tui.tui.cells import fit, wrap
 from hermes_tui.tui.commands import bindings_for

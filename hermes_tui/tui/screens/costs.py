@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from textual import on, work
@@ -14,6 +13,7 @@ from textual.worker import get_current_worker
 
 from hermes_tui.library.cost import CostReport, cost_report
 from hermes_tui.model import CostGrouping
+from hermes_tui.records import dataclass
 from hermes_tui.text import clean_line
 from hermes_tui.tui.commands import bindings_for
 from hermes_tui.tui.desk import Desk

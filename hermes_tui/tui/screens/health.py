@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import ClassVar
 
 from textual import on, work
@@ -14,6 +13,7 @@ from textual.worker import get_current_worker
 
 from hermes_tui.library.health import Health, doctor
 from hermes_tui.model import ListQuery
+from hermes_tui.records import dataclass
 from hermes_tui.tui.commands import bindings_for
 from hermes_tui.tui.desk import Desk
 from hermes_tui.tui.messages import ShowSessions

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import ClassVar
 
 from textual import on, work
@@ -16,6 +15,7 @@ from hermes_tui.library.drop_marks import marked_lineage
 from hermes_tui.library.lineage import lineage_of
 from hermes_tui.library.sources import Found
 from hermes_tui.model import Lineage
+from hermes_tui.records import dataclass
 from hermes_tui.text import clean_line, literal
 from hermes_tui.tui.commands import bindings_for
 from hermes_tui.tui.desk import Desk

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import on, work
@@ -15,6 +14,7 @@ from textual.worker import get_current_worker
 from hermes_tui.library.recovery import recover
 from hermes_tui.library.transcript import open_transcript
 from hermes_tui.model import MessageHead, PowerCut, Recovery
+from hermes_tui.records import dataclass
 from hermes_tui.text import CleanText, clean_line
 from hermes_tui.tui.commands import bindings_for
 from hermes_tui.tui.desk import Desk

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar, Final, get_args
 
 from textual import on, work
@@ -20,6 +20,7 @@ from hermes_tui.library.failures import WrongUse
 from hermes_tui.library.search import SearchHit, SearchRequest, SearchRun, Sort, search
 from hermes_tui.library.sources import Found
 from hermes_tui.model import Agent, MessageKind
+from hermes_tui.records import dataclass
 from hermes_tui.text import clean, clean_line
 from hermes_tui.tui.commands import bindings_for
 from hermes_tui.tui.desk import Desk

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-from dataclasses import dataclass
 from typing import Final
 
 from textual import on, work
@@ -14,6 +13,7 @@ from textual.worker import get_current_worker
 from hermes_tui.library import catalog
 from hermes_tui.library.catalog import CatalogListing
 from hermes_tui.library.sources import Library
+from hermes_tui.records import dataclass
 from hermes_tui.tui.desk import Desk
 from hermes_tui.tui.screens.session_changes import ChangingList
 from hermes_tui.tui.views.facets import Facets

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, cast
 
 from textual import on, work
@@ -23,6 +22,7 @@ from hermes_tui.library.drop_marks import marked
 from hermes_tui.library.failures import StoreFailed
 from hermes_tui.library.sources import Found, Library
 from hermes_tui.model import ListOrder, SessionRow
+from hermes_tui.records import dataclass
 from hermes_tui.text import clean_line
 from hermes_tui.tui.cells import fit, width_of
 from hermes_tui.tui.commands import bindings_for

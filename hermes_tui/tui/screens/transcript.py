@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import on, work
@@ -14,6 +13,7 @@ from textual.worker import get_current_worker
 
 from hermes_tui.library.transcript import is_shown
 from hermes_tui.model import MessageHead
+from hermes_tui.records import dataclass
 from hermes_tui.tui.commands import bindings_for
 from hermes_tui.tui.desk import Desk
 from hermes_tui.tui.formats import count, counted

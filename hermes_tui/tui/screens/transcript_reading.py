@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from textual import on, work
@@ -15,6 +14,7 @@ from textual.worker import get_current_worker
 from hermes_tui.library.catalog import row_of
 from hermes_tui.library.transcript import is_shown, open_transcript
 from hermes_tui.model import MessageHead, SessionRow
+from hermes_tui.records import dataclass
 from hermes_tui.tui.desk import Desk
 from hermes_tui.tui.inks import Line
 from hermes_tui.tui.messages import ShowTranscript

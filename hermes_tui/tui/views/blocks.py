@@ -7,10 +7,11 @@ counted and the lines drawn are the same list, so none is lost (facts/textual.md
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from hermes_tui.model import Message, MessageHead, MessageKind
+from hermes_tui.records import dataclass
 from hermes_tui.text import CleanText, clean, clean_line
 from hermes_tui.tui.cells import Range, fit, width_of, wrap
 from hermes_tui.tui.formats import Moment, count, rate, size, tokens

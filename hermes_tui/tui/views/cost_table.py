@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from hermes_tui.library.cost import CostReport, CostRow
 from hermes_tui.model import CostGrouping
+from hermes_tui.records import dataclass
 from hermes_tui.text import clean_line
 from hermes_tui.tui.cells import fit
 from hermes_tui.tui.formats import bar, count, money, rate, tokens, usd

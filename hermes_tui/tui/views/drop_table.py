@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from hermes_tui.library.cache import CachePoint, CacheReport, Drop
+from hermes_tui.records import dataclass
 from hermes_tui.text import clean_line
 from hermes_tui.tui.cells import fit
 from hermes_tui.tui.formats import Moment, count, rate, usd

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, tzinfo
 from typing import Final
 
 from hermes_tui.library.times import UNITS, parse_time
 from hermes_tui.model import CostGrouping, ListOrder, ListQuery
+from hermes_tui.records import dataclass
 from hermes_tui.text import CleanText, clean_line, literal
 from hermes_tui.tui.glyphs import Glyphs
 

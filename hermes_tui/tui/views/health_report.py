@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from hermes_tui.library.health import Health, MirrorHealth
 from hermes_tui.model import Finding, StoreStatus
+from hermes_tui.records import dataclass
 from hermes_tui.text import CleanText, clean, clean_line
 from hermes_tui.tui.cells import fit, width_of, wrap
 from hermes_tui.tui.formats import count, counted, size

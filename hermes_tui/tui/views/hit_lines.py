@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from hermes_tui.library.search import SearchHit
+from hermes_tui.records import dataclass
 from hermes_tui.text import CleanText, clean_line, literal
 from hermes_tui.tui.cells import fit, width_of
 from hermes_tui.tui.formats import Moment

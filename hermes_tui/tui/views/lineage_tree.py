@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import Final
 
 from hermes_tui.model import Compaction, Lineage, LineageNode, SessionId
+from hermes_tui.records import dataclass
 from hermes_tui.text import CleanText, clean_line, literal
 from hermes_tui.tui.cells import fit, width_of
 from hermes_tui.tui.formats import Moment, count, money, rate, tokens, total_tokens

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from hermes_tui.records import dataclass
 from hermes_tui.tui.cells import fit, width_of
 from hermes_tui.tui.glyphs import Glyphs
 from hermes_tui.tui.inks import Line, Run

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from hermes_tui.library.transcript import is_shown
 from hermes_tui.model import Message, MessageHead, PowerCut, Recovery, SessionRow
+from hermes_tui.records import dataclass
 from hermes_tui.text import CleanText, clean_line, literal
 from hermes_tui.tui.cells import fit
 from hermes_tui.tui.formats import Moment, count, counted, tokens

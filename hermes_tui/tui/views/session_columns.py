@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Final
 
 from hermes_tui.model import SessionRow
+from hermes_tui.records import dataclass
 from hermes_tui.text import CleanText, clean_line, literal
 from hermes_tui.tui.cells import fit, width_of
 from hermes_tui.tui.formats import Moment, count, money, rate, sparkline, total_tokens

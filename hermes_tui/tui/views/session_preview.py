@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from hermes_tui.model import Message, MessageKind, SessionRow
+from hermes_tui.records import dataclass
 from hermes_tui.text import CleanText, clean_line, literal
 from hermes_tui.tui.cells import fit, wrap
 from hermes_tui.tui.formats import Moment, count

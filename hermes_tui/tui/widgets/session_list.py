@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from textual.message import Message
@@ -12,6 +11,7 @@ from textual.message import Message
 from hermes_tui.library.catalog import CatalogEntry
 from hermes_tui.library.sources import Found
 from hermes_tui.model import SessionId, SessionRow
+from hermes_tui.records import dataclass
 from hermes_tui.tui.desk import Desk
 from hermes_tui.tui.heights import EvenHeights
 from hermes_tui.tui.inks import Line

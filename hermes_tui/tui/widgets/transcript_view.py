@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from rich.style import Style
@@ -22,6 +21,7 @@ from textual.strip import Strip
 
 from hermes_tui.library.transcript import is_shown
 from hermes_tui.model import MessageHead
+from hermes_tui.records import dataclass
 from hermes_tui.tui.cells import fit, width_of
 from hermes_tui.tui.desk import Desk
 from hermes_tui.tui.heights import VariedHeights

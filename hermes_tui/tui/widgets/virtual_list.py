@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from rich.style import Style
@@ -14,6 +13,7 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from hermes_tui.records import dataclass
 from hermes_tui.tui.cells import fit, wrap
 from hermes_tui.tui.commands import bindings_for
 from hermes_tui.tui.heights import EvenHeights, Heights
