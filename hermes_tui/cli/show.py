@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import groupby, islice
 
 from hermes_tui.cli.context import Context
 from hermes_tui.cli.parser import ID_HELP, Subparsers, positive
@@ -112,14 +112,18 @@ class Page:
             raise UnknownId(f"{self._found.session_id} has no message {self._after!r} that is shown", candidates=())
 
     def _first(self, heads: Iterable[MessageHead]) -> Iterator[MessageHead]:
+        """As many as the limit allows; a page never ends inside a message, for --after goes on behind all its parts."""
         if self._limit is None:
             yield from heads
             return
-        for place, head in enumerate(heads):
-            if place == self._limit:
+        given = 0
+        for _, parts in groupby(heads, key=lambda head: (head.session_id, head.id)):
+            whole = list(parts)
+            if given + len(whole) > self._limit and (given or not self._limit):
                 self.more = True
                 return
-            yield head
+            yield from whole
+            given += len(whole)
 
 
 def _write(page: Page, session: shapes.Shape, problems_known: int, context: Context) -> None:

@@ -63,7 +63,9 @@ def test_pages(cli: Cli, contract: Contract, store: MemoryStore) -> None:
     assert page() == (everything, False)
     assert page("--all") == (everything, False)
     assert page("--all-states") == (["1.0", "2.0", "2.1", "3.0", "4.0", "5.0", "6.0"], False)
-    assert page("--limit", "2") == (["1.0", "2.0"], True)
+    assert page("--limit", "2") == (["1.0"], True), "the next page begins behind all parts of the last message"
+    assert page("--limit", "3") == (["1.0", "2.0", "2.1"], True)
+    assert page("--after", "1", "--limit", "1") == (["2.0", "2.1"], True), "a message is given whole"
     assert page("--limit", "6") == (everything, False)
     assert page("--limit", "0") == ([], True)
     assert page("--tail", "2") == (["5.0", "6.0"], True)
