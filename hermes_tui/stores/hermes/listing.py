@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final, NamedTuple
@@ -75,7 +75,8 @@ def read_listing(connection: ReadConnection, schema: Schema, query: ListQuery, l
         query = replace(query, channel=None)
     else:
         found = [Candidate(links.down(link)) for link in links.listed()]
-    matching = [one for one in found if matches(one, query, facts)]
+    users = read_users(connection, schema, query, tuple(links.by_id))
+    matching = [one for one in found if matches(one, query, facts, users)]
     reasons: Counter[str] = Counter()
     if not query.sessions:
         why = [why_left_out(one, query, links) for one in matching]
@@ -111,13 +112,13 @@ def why_left_out(one: Candidate, query: ListQuery, links: Links) -> str | None:
     return reason
 
 
-def matches(one: Candidate, query: ListQuery, facts: dict[str, Facts]) -> bool:
-    """Whether a row passes the filters that were asked for, the free text aside."""
+def matches(one: Candidate, query: ListQuery, facts: dict[str, Facts], users: Container[str]) -> bool:
+    """Whether a row passes the filters that were asked for, the free text aside; ``users`` from :func:`read_users`."""
     if query.source is not None and one.root.source != query.source:
         return False
     if query.channel is not None and all(part.session_key != query.channel for part in one.parts):
         return False
-    if query.model is not None and _of(one.tip, facts).model != query.model:
+    if query.model is not None and not any(part.id in users for part in one.parts):
         return False
     if query.cwd is not None and not below(_folder(one, facts), query.cwd):
         return False
@@ -173,7 +174,7 @@ def _activity(one: Candidate) -> float:
 def _read_facts(connection: ReadConnection, schema: Schema, query: ListQuery, ids: Sequence[str]) -> dict[str, Facts]:
     """Cells of every session, where a filter or the order asks for them."""
     totals = query.order in ("tokens", "messages", "cost")
-    if not (totals or query.model is not None or query.cwd is not None or query.text):
+    if not (totals or query.cwd is not None or query.text):
         return {}
     usage = whole_or_salvaged(partial(_usage_totals, connection, schema), ids) if totals else {}
     return whole_or_salvaged(partial(_facts, connection, schema, usage), ids)
@@ -212,6 +213,31 @@ def _usage_totals(connection: ReadConnection, schema: Schema, ids: Sequence[str]
         before = found.get(str(identity), NO_TOKENS)
         more = Tokens(tokens, 0) if main else Tokens(0, tokens)
         found[str(identity)] = Tokens(before.main + more.main, before.other + more.other)
+    return found
+
+
+def read_users(connection: ReadConnection, schema: Schema, query: ListQuery, ids: Sequence[str]) -> dict[str, str]:
+    """:func:`users_of` for the model that is asked for; none where none is."""
+    return {} if query.model is None else whole_or_salvaged(partial(users_of, connection, schema, query.model), ids)
+
+
+def users_of(
+    connection: ReadConnection, schema: Schema, model: str, ids: Sequence[str] | None = None
+) -> dict[str, str]:
+    """The sessions, of these or of all, whose main loop used a model at some time."""
+    found: dict[str, str] = {}
+    if schema.has("sessions", "model"):
+        where, bindings = _among("s.id", ids)
+        sql = f"SELECT s.id FROM sessions s {where} {'AND' if where else 'WHERE'} s.model = ?"
+        found.update((str(row[0]), model) for row in connection.rows(sql, (*bindings, model)))
+    if schema.has("session_model_usage", "session_id", "model"):
+        task = schema.column("session_model_usage", "task", "u")
+        where, bindings = _among("u.session_id", ids)
+        sql = (
+            f"SELECT u.session_id FROM session_model_usage u {where} {'AND' if where else 'WHERE'} u.model = ?"
+            f" AND ifnull({task}, '') = '{MAIN_TASK}'"
+        )
+        found.update((str(row[0]), model) for row in connection.rows(sql, (*bindings, model)))
     return found
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Final, NamedTuple, TypeVar
 
 from hermes_tui.model import ListEntry, Listing, ListQuery
@@ -19,7 +19,7 @@ from hermes_tui.stores.conversation import AUTOMATED_SOURCES, below, within
 from hermes_tui.stores.hermes.asking import Asking
 from hermes_tui.stores.hermes.cells import filled_text, text_or_none
 from hermes_tui.stores.hermes.links import TOOL_SOURCE, Links, batches, link_of, link_query
-from hermes_tui.stores.hermes.listing import Candidate, Facts, filter_text, matches, why_left_out
+from hermes_tui.stores.hermes.listing import Candidate, Facts, filter_text, matches, users_of, why_left_out
 from hermes_tui.stores.hermes.newest_first import UNKNOWN, by_activity
 from hermes_tui.stores.hermes.rows import first_prompts
 from hermes_tui.stores.hermes.schema import Schema
@@ -55,6 +55,8 @@ class Details(NamedTuple):
 
     facts: dict[str, Facts]
     sources: dict[str, str | None]
+    users: Container[str] = frozenset()
+    """Sessions the model asked for took part in."""
 
 
 class Overviews:
@@ -74,6 +76,11 @@ class Overviews:
         details: Details | None = None
         if query.source is not None or query.model is not None or query.cwd is not None:
             details = self._keep(stamp, "details", lambda: self._asking.ask(_read_details))
+        if details is not None and query.model is not None:
+            model = query.model
+            details = details._replace(
+                users=self._keep(stamp, f"users of {model}", lambda: self._asking.ask(users_of, model))
+            )
         if details is not None or query.since is not None or query.until is not None:
             shown, reasons = _divided(overview, query, lambda entry: _passes(entry, overview, query, details))
         else:
@@ -128,12 +135,12 @@ def _passes(entry: ListEntry, overview: Overview, query: ListQuery, details: Det
     """Whether a row passes the filters that were asked for, the free text aside."""
     one = overview.talks.get(entry.id)
     if one is not None:
-        return matches(one, query, {} if details is None else details.facts)
+        return matches(one, query, *(({}, frozenset()) if details is None else (details.facts, details.users)))
     if details is not None:
         facts = details.facts.get(entry.id)
         if query.source is not None and details.sources.get(entry.id) != query.source:
             return False
-        if query.model is not None and (facts is None or facts.model != query.model):
+        if query.model is not None and entry.id not in details.users:
             return False
         if query.cwd is not None and not below(facts.cwd if facts else None, query.cwd):
             return False

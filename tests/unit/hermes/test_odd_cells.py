@@ -116,3 +116,14 @@ def test_text_that_is_not_utf8_is_told_wherever_it_is_shown(tmp_path: Path) -> N
     )
     told = {one.detail.split(" ")[0]: one.count for one in store.findings() if one.code == "bad-utf8"}
     assert told == {"Messages": 2, "Sessions": 1}
+
+
+def test_a_model_of_an_older_part_finds_the_conversation(cli: Cli, tmp_path: Path) -> None:
+    """The costs of that model lead to the list of its conversations."""
+    changed(tmp_path, f"UPDATE sessions SET model = 'early-1' WHERE id = '{NAMES['chain1']}'")
+    store = tmp_path / "home" / "state.db"
+    for options in ([], ["--order", "started"], ["--order", "cost"], ["--channel", "none"]):
+        found = cli("list", "--model", "early-1", *options, "--json", store=store).json["sessions"]
+        assert [row["id"] for row in found] == ([] if "--channel" in options else [NAMES["chain4"]])
+    alone = cli("list", "--model", "early-1", "--sessions", "--json", store=store).json["sessions"]
+    assert [row["id"] for row in alone] == [NAMES["chain1"]]
