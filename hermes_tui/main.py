@@ -67,9 +67,13 @@ def _screen(arguments: Sequence[str]) -> int:
             return int(ExitCode.WRONG_USE)
         if args.ascii:
             os.environ["HERMES_TUI_ASCII"] = "1"
+        from hermes_tui.library.beginning import Beginning
+
+        options = source_options(args)
+        beginning = Beginning(options, os.environ, mirrored=True)
         from hermes_tui.tui.app import run
 
-        run(source_options(args), getattr(args, "id", None))
+        run(options, getattr(args, "id", None), beginning)
         return int(ExitCode.DONE)
     except Failure as failure:
         from hermes_tui.text import clean_line

@@ -31,16 +31,19 @@ def _declared(plain: Any, frozen: bool, slots: bool) -> type[Any]:
     bases = plain.__bases__
 
     def whole(**kinds: bool) -> type[Any]:
-        again: Any = type(plain)(plain.__name__, bases, {**written, "__qualname__": plain.__qualname__})
+        told = {"__qualname__": plain.__qualname__, "__doc__": plain.__doc__}
+        again: Any = type(plain)(plain.__name__, bases, {**written, **told})
         return dataclasses.dataclass(frozen=frozen, **kinds)(again)
 
     def compared() -> type[Any]:
         return whole(init=False)
 
+    # Without a docstring the standard library would write one from the signature, 20 ms for the first such class.
+    plain.__doc__ = plain.__doc__ or plain.__name__
     known: Any = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots)(plain)
-    told = known.__dataclass_params__
-    told.init = told.repr = told.eq = True
-    told.frozen = frozen
+    parameters = known.__dataclass_params__
+    parameters.init = parameters.repr = parameters.eq = True
+    parameters.frozen = frozen
     _later(known, "__init__", lambda: whole(repr=False, eq=False))
     _later(known, "__repr__", compared)
     _later(known, "__eq__", compared)

@@ -32,11 +32,12 @@ from hermes_tui.tui.messages import (
 )
 from hermes_tui.tui.places import places
 from hermes_tui.tui.screens.place import Place
-from hermes_tui.tui.stylesheets import sheet
+from hermes_tui.tui.stylesheets import ParsedOnce, sheet
 from hermes_tui.tui.typeahead import KeysInOrder
 from hermes_tui.tui.widgets.scroll_bar import PlainScrollBar
 
 if TYPE_CHECKING:
+    from hermes_tui.library.beginning import Beginning
     from hermes_tui.library.live import Live
     from hermes_tui.library.mirroring import Progress
     from hermes_tui.library.sources import Library, SourceOptions
@@ -76,6 +77,7 @@ class HermesTui(KeysInOrder):
         environ: Mapping[str, str] | None = None,
         ascii_only: bool = False,
         follow: bool = False,
+        beginning: Beginning | None = None,
     ) -> None:
         """Nothing is read yet.
 
@@ -86,12 +88,14 @@ class HermesTui(KeysInOrder):
             environ: The variables of this process.
             ascii_only: Draw with ASCII signs.
             follow: Follow file events and fill the mirror while the screen is open.
+            beginning: Reads the first page since before this was imported.
         """
         self.desk = desk or Desk()
         self._options = options
         self._open_id = open_id
         self._environ = os.environ if environ is None else environ
         self._follow = follow
+        self._beginning = beginning
         self._live: Live | None = None
         self._trail: list[str] = []
         """Places we came from, for Escape."""
@@ -99,6 +103,7 @@ class HermesTui(KeysInOrder):
         # Said before the theme: Textual chooses here how it drops colours. For a theme of its own it takes greys, which
         # turned the terminal's own colours into black on black.
         super().__init__(ansi_color=True if colourless else None)
+        self.stylesheet = ParsedOnce(variables=self.get_css_variables())
         ScrollBar.renderer = ScrollBarRender
         if ascii_only:
             self._draw_plainly()
@@ -123,6 +128,14 @@ class HermesTui(KeysInOrder):
         3.13.0). Tests run without that, and so does the program.
         """
         asyncio.get_running_loop().set_task_factory(None)
+        if self._beginning is not None and self._beginning.opened:
+            # The first screen begins with its list.
+            self._use_library(self._take_library(self._beginning))
+
+    def _end_batch(self) -> None:
+        super()._end_batch()
+        if not self._batch_count and self._screen_stack and isinstance(self.screen, Place):
+            self.screen.draw_held_back()
 
     def on_mount(self) -> None:
         # Back from the shell the terminal is empty, and Textual draws only what changes from then on.
@@ -135,16 +148,22 @@ class HermesTui(KeysInOrder):
     @work(thread=True, exclusive=True, group="open", exit_on_error=False, description="Looking for stores")
     def open_stores(self) -> None:
         """Find the stores; nothing of theirs is opened yet."""
-        from hermes_tui.library.sources import open_library
+        from hermes_tui.library.beginning import open_for_screen
 
-        library = open_library(self._options, self._environ)
-        logs = any(store.ref.agent != "hermes" for store in library.stores)
-        if self._follow and logs and library.locations.mirror.exists():
-            # Imported only where there is a mirror to ask: 80 ms before the first list.
-            from hermes_tui.library.mirroring import with_mirror
-
-            library = with_mirror(library)
+        beginning = self._beginning
+        library = (
+            self._take_library(beginning)
+            if beginning is not None
+            else open_for_screen(self._options, self._environ, mirrored=self._follow)
+        )
         self.post_message(LibraryOpened(library))
+
+    def _take_library(self, beginning: Beginning) -> Library:
+        """Once: who looks again wants to see what is there by then."""
+        self._beginning = None
+        library = beginning.library()
+        self.desk.beginning = beginning
+        return library
 
     def on_look_for_stores(self, _event: LookForStores) -> None:
         """Look once more: an agent may have been started meanwhile."""
@@ -188,16 +207,15 @@ class HermesTui(KeysInOrder):
 
     def on_library_opened(self, event: LibraryOpened) -> None:
         """Let every screen begin."""
-        self.desk.library = event.library
-        self.desk.subject = None
-        self._use_settings()
+        self._use_library(event.library)
         for place in self._open_places():
             place.library_ready()
         self._begin()
 
-    def _use_settings(self) -> None:
-        assert self.desk.library is not None
-        settings = self.desk.library.settings
+    def _use_library(self, library: Library) -> None:
+        self.desk.library = library
+        self.desk.subject = None
+        settings = library.settings
         if settings.ascii:
             self._draw_plainly()
         if settings.theme in self.available_themes and not self._environ.get("NO_COLOR"):
@@ -337,10 +355,11 @@ class HermesTui(KeysInOrder):
         return ()
 
 
-def run(options: SourceOptions, open_id: str | None = None) -> None:
-    """Start the browser; with an id, in that conversation."""
+def run(options: SourceOptions, open_id: str | None = None, beginning: Beginning | None = None) -> None:
+    """Start the browser; with an id, in that conversation. The beginning reads its first page already."""
     keep_cells()
-    HermesTui(options, open_id, ascii_only=_ascii_wanted(os.environ), follow=True).run()
+    ascii_only = _ascii_wanted(os.environ)
+    HermesTui(options, open_id, ascii_only=ascii_only, follow=True, beginning=beginning).run()
     # The process ends: without this the interpreter looks through every object once more, 0.3 s the user waits for.
     gc.freeze()
 

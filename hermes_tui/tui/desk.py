@@ -13,6 +13,7 @@ from hermes_tui.tui.formats import Moment
 from hermes_tui.tui.glyphs import UNICODE, Glyphs
 
 if TYPE_CHECKING:
+    from hermes_tui.library.beginning import Beginning
     from hermes_tui.library.commands import Command
     from hermes_tui.library.sources import Found, Library
 
@@ -29,6 +30,8 @@ class Desk:
 
     library: Library | None = None
     """``None`` while the stores are looked for."""
+    beginning: Beginning | None = None
+    """Has read the first page of that library's list."""
     subject: Found | None = None
     """The conversation the user looked at last: Lineage and Cache show it."""
     clock: Callable[[], float] = time.time

@@ -50,6 +50,22 @@ class Place(Screen[None]):
         """The widgets between tabs and status line."""
         raise NotImplementedError
 
+    # Drawing.
+
+    _held_back = False
+    """Whether there is a picture that was not drawn yet."""
+
+    def _compositor_refresh(self) -> None:
+        # Textual draws all of the first screen while the app is still being built, and throws that picture away: 15 ms.
+        self._held_back = bool(self.app._batch_count)
+        if not self._held_back:
+            super()._compositor_refresh()
+
+    def draw_held_back(self) -> None:
+        """Draw what was not drawn while several changes were made at once."""
+        if self._held_back:
+            self._compositor_refresh()
+
     # What the app tells. Textual calls a handler of every class from the screen's own up to this one: none calls super.
 
     def on_mount(self) -> None:

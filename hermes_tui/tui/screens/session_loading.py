@@ -1,9 +1,10 @@
-"""Reading the list of conversations: its newest rows first, then every id, one question at a time."""
+"""Reading the list of conversations: its newest rows first, then every id, one question at a time; rows by pages."""
 
 from __future__ import annotations
 
 import dataclasses
 import threading
+from collections.abc import Sequence
 from typing import Final
 
 from textual import on, work
@@ -11,15 +12,18 @@ from textual.message import Message
 from textual.worker import get_current_worker
 
 from hermes_tui.library import catalog
-from hermes_tui.library.catalog import CatalogListing
+from hermes_tui.library.beginning import FIRST, Beginning
+from hermes_tui.library.catalog import CatalogEntry, CatalogListing
+from hermes_tui.library.drop_marks import marked
+from hermes_tui.library.failures import StoreFailed
 from hermes_tui.library.sources import Library
+from hermes_tui.model import SessionRow
 from hermes_tui.records import dataclass
 from hermes_tui.tui.desk import Desk
 from hermes_tui.tui.screens.session_changes import ChangingList
 from hermes_tui.tui.views.facets import Facets
+from hermes_tui.tui.widgets.session_list import key_of
 
-FIRST: Final = 300
-"""Rows asked for before all: the first screen does not wait for the ids of 70,000 conversations."""
 ROWS_FIRST: Final = 0.4
 """Seconds that all else waits at most for the first rows."""
 ANY_TEXT: Final = "\x00"
@@ -38,12 +42,24 @@ class LoadingList(ChangingList):
         stamps: tuple[object, ...]
         whole: bool
         """Whether every id is in it."""
+        rows: Sequence[SessionRow | None] = ()
+        """Those of its first page, if they are here."""
+
+    @dataclass
+    class PageRead(Message):
+        """The rows of a page are here."""
+
+        listing: int
+        page: int
+        rows: Sequence[SessionRow | None]
 
     class LoadEnded(Message):
         """The list was read, or cannot be: the next question may be asked."""
 
     def __init__(self, desk: Desk) -> None:
         super().__init__(desk)
+        self._number = 0
+        """Counts listings, so that a late page of an older one is not shown."""
         self._rows_seen = threading.Event()
         """The first rows are on the screen."""
         self._loading = False
@@ -74,7 +90,21 @@ class LoadingList(ChangingList):
             self._load_again = whole or bool(self._load_again)
         elif library is not None and library.stores:
             self._loading = True
-            self._read_list(library, self.narrowed(library), self.facets, whole)
+            narrowed, beginning = self.narrowed(library), self.desk.beginning
+            listed = self._begun(beginning, narrowed, self.facets) if beginning and beginning.ready else None
+            if listed is not None:
+                # At once: the first picture has the first rows.
+                self.post_message(listed)
+            self._read_list(library, narrowed, self.facets, whole, listed)
+
+    def _begun(self, beginning: Beginning, narrowed: Library, facets: Facets) -> Listed | None:
+        """The list as it was read before there was a screen; of use once. Waits for it."""
+        self.desk.beginning = None
+        page = beginning.page(narrowed, facets.query())
+        if page is None:
+            return None
+        complete = page.listing.total <= len(page.listing.entries)
+        return self.Listed(facets, page.listing, page.stamps, complete, beginning.rows())
 
     def ready_filter(self) -> None:
         """Let the stores read what a filter looks into before the first letter is typed; the list stays as it is."""
@@ -91,21 +121,29 @@ class LoadingList(ChangingList):
             self.post_message(self.LoadEnded())
 
     @work(thread=True, group="list", exit_on_error=False, description="Reading the list")
-    def _read_list(self, library: Library, narrowed: Library, facets: Facets, whole: bool) -> None:
+    def _read_list(
+        self, library: Library, narrowed: Library, facets: Facets, whole: bool, listed: Listed | None
+    ) -> None:
         worker = get_current_worker()
         try:
-            stamps = tuple(store.stamp() for store in library.stores)
-            found = catalog.listing(narrowed, facets.query(), FIRST)
-            complete = found.total <= len(found.entries)
-            self.post_message(self.Listed(facets, found, stamps, complete))
-            if whole and not complete and facets == self.facets:
+            if listed is None:
+                beginning = self.desk.beginning
+                listed = self._begun(beginning, narrowed, facets) if beginning is not None else None
+                listed = listed or self._newest(library, narrowed, facets)
+                self.post_message(listed)
+            if whole and not listed.whole and facets == self.facets:
                 # Reading 70,000 ids takes the processor from the first rows, and makes a page on its way be read twice.
                 self._rows_seen.wait(ROWS_FIRST)
                 if not worker.is_cancelled:
                     found = catalog.listing(narrowed, facets.query())
-                    self.post_message(self.Listed(facets, found, stamps, True))
+                    self.post_message(self.Listed(facets, found, listed.stamps, True))
         finally:
             self.post_message(self.LoadEnded())
+
+    def _newest(self, library: Library, narrowed: Library, facets: Facets) -> Listed:
+        stamps = tuple(store.stamp() for store in library.stores)
+        found = catalog.listing(narrowed, facets.query(), FIRST)
+        return self.Listed(facets, found, stamps, found.total <= len(found.entries))
 
     @on(LoadEnded)
     def _load_ended(self) -> None:
@@ -113,3 +151,32 @@ class LoadingList(ChangingList):
         if self._load_again is not None:
             whole, self._load_again = self._load_again, None
             self.load_list(whole)
+
+    # The rows of a page.
+
+    @work(thread=True, group="rows", exit_on_error=False, description="Reading rows")
+    def _read_page(self, number: int, page: int, entries: Sequence[CatalogEntry]) -> None:
+        if number != self._number:
+            return
+        found, failures = catalog.readable_rows(entries)
+        known = {(row.store.name, row.id): row for row in found}
+        rows = [known.get(key_of(entry)) for entry in entries]
+        self.post_message(self.PageRead(number, page, rows))
+        # The rows first: the marks of bad cache drops need a second look.
+        self._mark(number, page, rows)
+        if failures:
+            # The rows of the other stores are on their way.
+            raise StoreFailed(failures[0].reason, failures[0].advice)
+
+    @work(thread=True, group="rows", exit_on_error=False, description="Reading rows")
+    def _read_marks(self, number: int, rows: Sequence[SessionRow | None]) -> None:
+        self._mark(number, 0, rows)
+
+    def _mark(self, number: int, page: int, rows: Sequence[SessionRow | None]) -> None:
+        if self.desk.library is None:
+            return
+        known = [row for row in rows if row is not None]
+        marks = {(row.store.name, row.id): row for row in marked(self.desk.library, known)}
+        if any(row.worst_drop_lost for row in marks.values()):
+            better = [marks.get((row.store.name, row.id)) if row is not None else None for row in rows]
+            self.post_message(self.PageRead(number, page, better))

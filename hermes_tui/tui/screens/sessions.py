@@ -15,11 +15,9 @@ from textual.widget import Widget
 from textual.widgets import Input
 from textual.worker import get_current_worker
 
-from hermes_tui.library import catalog
+from hermes_tui.library.beginning import PAGE
 from hermes_tui.library.catalog import CatalogEntry, CatalogListing
 from hermes_tui.library.commands import commands_of
-from hermes_tui.library.drop_marks import marked
-from hermes_tui.library.failures import StoreFailed
 from hermes_tui.library.sources import Found, Library
 from hermes_tui.model import ListOrder, SessionRow
 from hermes_tui.records import dataclass
@@ -37,7 +35,7 @@ from hermes_tui.tui.views.session_columns import heading
 from hermes_tui.tui.views.session_preview import Preview, preview_lines, read_preview
 from hermes_tui.tui.widgets.filter_line import FilterLine
 from hermes_tui.tui.widgets.lines import StillLines
-from hermes_tui.tui.widgets.session_list import PAGE, Key, SessionList, found_at, key_of
+from hermes_tui.tui.widgets.session_list import Key, SessionList, found_at, key_of
 from hermes_tui.tui.widgets.virtual_list import VirtualList
 
 LOOK_EVERY: Final = 1.5
@@ -74,14 +72,6 @@ class SessionsScreen(LoadingList):
         """A store is not what it was."""
 
     @dataclass
-    class PageRead(Message):
-        """The rows of a page are here."""
-
-        listing: int
-        page: int
-        rows: Sequence[SessionRow | None]
-
-    @dataclass
     class PreviewRead(Message):
         """What is said in the conversation under the cursor."""
 
@@ -93,9 +83,9 @@ class SessionsScreen(LoadingList):
         self._listed_facets: Facets | None = None
         self._whole_later: Timer | None = None
         """Reads every id some time after a change."""
-        self._number = 0
-        """Counts listings, so that a late page of an older one is not shown."""
         self._stamps: tuple[object, ...] | None = None
+        self._unmarked: Sequence[SessionRow | None] = ()
+        """Rows of the first page whose marks of bad cache drops are looked for once they are on the screen."""
         self._settling: Timer | None = None
         self._peeking: Timer | None = None
         self._preview: Preview | None = None
@@ -190,7 +180,10 @@ class SessionsScreen(LoadingList):
         self._number += 1
         self._say_none()
         rows.show_entries(entries, keep=keep, another=another)
-        if not entries:
+        if event.rows and entries is event.listing.entries:
+            rows.fill(0, event.rows)
+            self._unmarked = event.rows
+        if not entries or event.rows:
             self._show_preview()
         if first:
             self.set_timer(ROWS_FIRST, self._first_shown)
@@ -198,6 +191,14 @@ class SessionsScreen(LoadingList):
             self._first_shown()
         self._show_facets()
         self.show_status()
+
+    @on(SessionList.Drawn)
+    def _rows_drawn(self) -> None:
+        self._first_shown()
+        if self._unmarked:
+            rows, self._unmarked = self._unmarked, ()
+            self._read_marks(self._number, rows)
+            self._peek_soon()
 
     def _first_shown(self) -> None:
         """Begin what would have held up the first rows."""
@@ -231,29 +232,11 @@ class SessionsScreen(LoadingList):
         for page in event.pages:
             self._read_page(self._number, page, self.rows.entries[page * PAGE : (page + 1) * PAGE])
 
-    @work(thread=True, group="rows", exit_on_error=False, description="Reading rows")
-    def _read_page(self, number: int, page: int, entries: Sequence[CatalogEntry]) -> None:
-        if number != self._number:
-            return
-        found, failures = catalog.readable_rows(entries)
-        known = {(row.store.name, row.id): row for row in found}
-        rows = [known.get(key_of(entry)) for entry in entries]
-        self.post_message(self.PageRead(number, page, rows))
-        # The rows first: the marks of bad cache drops need a second look.
-        if self.desk.library is not None:
-            marks = {(row.store.name, row.id): row for row in marked(self.desk.library, list(known.values()))}
-            if any(row.worst_drop_lost for row in marks.values()):
-                self.post_message(self.PageRead(number, page, [marks.get(key_of(entry)) for entry in entries]))
-        if failures:
-            # The rows of the other stores are on their way.
-            raise StoreFailed(failures[0].reason, failures[0].advice)
-
-    @on(PageRead)
-    def _page_read(self, event: PageRead) -> None:
+    @on(LoadingList.PageRead)
+    def _page_read(self, event: LoadingList.PageRead) -> None:
         if event.listing != self._number:
             return
         self.rows.fill(event.page, event.rows)
-        self.call_after_refresh(self._first_shown)
         if self.rows.cursor // PAGE == event.page:
             self._show_preview()
             self._peek_soon()

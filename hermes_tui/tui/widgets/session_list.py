@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from textual.message import Message
 
+from hermes_tui.library.beginning import PAGE
 from hermes_tui.library.catalog import CatalogEntry
 from hermes_tui.library.sources import Found
 from hermes_tui.model import SessionId, SessionRow
@@ -22,8 +23,6 @@ from hermes_tui.tui.widgets.virtual_list import VirtualList
 if TYPE_CHECKING:
     from hermes_tui.library.annotations import Annotation
 
-PAGE: Final = 64
-"""Rows read at once: 0.04 ms by id (facts/textual.md, section 2)."""
 MOST_PAGES: Final = 48
 Key = tuple[str, SessionId]
 """Store name and session id."""
@@ -49,6 +48,9 @@ class SessionList(VirtualList):
         pages: tuple[int, ...]
         """Numbers of pages, of ``PAGE`` rows each."""
 
+    class Drawn(Message):
+        """The first row is on the screen."""
+
     def __init__(self, desk: Desk) -> None:
         super().__init__(id="list")
         self._desk = desk
@@ -60,6 +62,7 @@ class SessionList(VirtualList):
         """What people said about these conversations."""
         self._pages: OrderedDict[int, list[SessionRow | None]] = OrderedDict()
         self._missing: set[int] = set()
+        self._drawn = False
         self._columns: tuple[int, tuple[Column, ...]] = (-1, ())
 
     def columns(self, width: int) -> tuple[Column, ...]:
@@ -142,12 +145,16 @@ class SessionList(VirtualList):
             self._missing.add(page)
             # Asked for after drawing: everything in view that is missing, in one question.
             self.call_after_refresh(self._ask)
+        row = self.row(item)
+        if row is not None and not self._drawn:
+            self._drawn = True
+            self.post_message(self.Drawn())
         glyphs = self._desk.glyphs
         key = key_of(self.entries[item])
         said = self.annotations.get(key)
         mark = glyphs.picked if key in self.picked else glyphs.pinned if said is not None and said.pinned else " "
         marks = (glyphs.cursor if item == self.cursor else " ") + mark
-        return row_line(self.row(item), self.columns(width), width, self._desk.moment, glyphs, marks, tags_text(said))
+        return row_line(row, self.columns(width), width, self._desk.moment, glyphs, marks, tags_text(said))
 
     def _ask(self) -> None:
         first, last = self.visible_items()
