@@ -25,6 +25,8 @@ RESET_REASONS: Final = frozenset(
 )
 COMPRESSED: Final = "compression"
 TOOL_SOURCE: Final = "tool"
+DELEGATED: Final = "_delegate_from"
+"""The marker of a delegated run."""
 
 
 class Link(NamedTuple):
@@ -105,7 +107,7 @@ def link_of(row: Sequence[Any]) -> Link:
         flag(hidden),
         _mark(marked.get("_branched_from")),
         _mark(marked.get("_reset_from")),
-        _mark(marked.get("_delegate_from")),
+        _mark(marked.get(DELEGATED)),
         bool(config) and marks is None,
         time_or_none(newest),
         (time_or_none(started) is None) or (ended is not None and time_or_none(ended) is None),
@@ -291,12 +293,8 @@ def _continuation_order(link: Link) -> tuple[int, float, float, str]:
 
 def kind_expression(schema: Schema) -> str:
     """:func:`kind_of` as SQL over ``s`` and its parent ``p``, for questions about every session of a large store."""
-    config = schema.column("sessions", "model_config", "s")
-    # Most sessions have no marker: a look for the word is cheaper than reading JSON.
-    marked = f"instr({config}, '_from') AND json_valid({config})"
-    branch, reset, delegate = (
-        f"json_extract({config}, '$.{name}')" for name in ("_branched_from", "_reset_from", "_delegate_from")
-    )
+    marked = _marked(schema)
+    branch, reset, delegate = (_mark_in_json(schema, name) for name in ("_branched_from", "_reset_from", DELEGATED))
     reasons = ", ".join(f"'{reason}'" for reason in sorted(RESET_REASONS))
     key, above_key = (schema.column("sessions", "session_key", alias) for alias in ("s", "p"))
     started, ended = schema.column("sessions", "started_at", "s"), schema.column("sessions", "ended_at", "p")
@@ -308,8 +306,7 @@ def kind_expression(schema: Schema) -> str:
             WHEN p.end_reason IN ({reasons}) AND {key} <> '' AND {key} = {above_key} THEN 'reset'
             ELSE 'delegation' END"""
     return f"""CASE
-        WHEN s.parent_session_id IS NULL OR s.parent_session_id = '' THEN
-            CASE WHEN {marked} THEN iif({delegate} IS NULL, 'root', 'delegation') ELSE 'root' END
+        WHEN s.parent_session_id IS NULL OR s.parent_session_id = '' THEN {parentless_kind(schema)}
         WHEN {marked} THEN CASE
             WHEN p.id IS NULL AND {delegate} IS NOT NULL THEN 'delegation'
             WHEN p.id IS NULL AND s.source = 'subagent' THEN 'delegation'
@@ -318,6 +315,22 @@ def kind_expression(schema: Schema) -> str:
             WHEN {delegate} = s.parent_session_id THEN 'delegation'
             ELSE {unmarked} END
         ELSE {unmarked} END"""
+
+
+def parentless_kind(schema: Schema) -> str:
+    """The same of sessions ``s`` that name no parent."""
+    delegate = _mark_in_json(schema, DELEGATED)
+    return f"CASE WHEN {_marked(schema)} THEN iif({delegate} IS NULL, 'root', 'delegation') ELSE 'root' END"
+
+
+def _marked(schema: Schema) -> str:
+    """Whether a session may have markers: a look for the word is cheaper than reading JSON, and most have none."""
+    config = schema.column("sessions", "model_config", "s")
+    return f"instr({config}, '_from') AND json_valid({config})"
+
+
+def _mark_in_json(schema: Schema, name: str) -> str:
+    return f"json_extract({schema.column('sessions', 'model_config', 's')}, '$.{name}')"
 
 
 def all_links(connection: ReadConnection, schema: Schema) -> Links:

@@ -1,19 +1,19 @@
 """The usual list of a large store: every conversation, newest activity first, without reading every session.
 
-Three questions run side by side, for SQLite lets Python's lock go while it works: the newest message of each session,
-in two halves of the ids, one seek in an index each; and how many conversations there are and why some are left out.
+How new the newest sessions are at least is known from some of them. With that bound every session is asked, by one seek
+in an index, whether it has a newer message; few have. Beside that the store is asked how many conversations there are
+and why some are left out. Both are done in two halves side by side, for SQLite lets Python's lock go while it works.
 Only sessions near the top are then put together to conversations, by the same rules as anywhere (``links.py``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from heapq import merge
 from itertools import islice
-from threading import Thread
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple
 
 from hermes_tui.model import ListEntry, Listing, ListQuery, SessionId
+from hermes_tui.storage.aside import Aside
 from hermes_tui.storage.reading import ReadConnection
 from hermes_tui.stores.hermes.asking import Asking
 from hermes_tui.stores.hermes.cells import EARLIEST, LATEST
@@ -26,17 +26,19 @@ from hermes_tui.stores.hermes.links import (
     link_query,
     links_around,
     newest_expression,
+    parentless_kind,
 )
 from hermes_tui.stores.hermes.schema import Schema
 
 WORTH_IT: Final = 3_000
-"""Sessions from which three connections pay."""
+"""Sessions from which two connections pay."""
 UNKNOWN: Final = float("-inf")
 MOST_SUSPECTS: Final = 500
 """Parents that were written after their child; more of them are looked at the general way."""
 SPARE: Final = 30
 """Candidates beyond the limit that are looked at first."""
-Answer = TypeVar("Answer")
+REASONS: Final = ("archived", "delegated", "tool", "hidden")
+"""Why a conversation is left out, in the order in which they count (:func:`left_out`)."""
 _NEEDED: Final = ("id", "parent_session_id", "end_reason", "source", "started_at")
 
 
@@ -47,35 +49,43 @@ class Newest(NamedTuple):
     id: str
 
 
-class Counts(NamedTuple):
-    """Conversations of a store by why they are not listed."""
+class _Halves(NamedTuple):
+    """Where a large store is cut in two, and what its newest sessions have in common."""
 
+    sessions: int
+    """Of the whole store."""
+    row: int
+    """The first row of the upper half."""
+    id: str
+    """Its id."""
+    since: float | None
+    """So many sessions as are looked for were active since then; ``None``: not that many have a time."""
+
+
+class _Looked(NamedTuple):
+    """Sessions by what they count as."""
+
+    looked_at: int
+    """Those that may be no roots, or may be left out."""
     listed: int
-    left_out: dict[str, int]
+    """Of these, the conversations that are listed."""
+    left_out: tuple[int, ...]
+    """The others by reason, in the order of :data:`REASONS`."""
+    odd: int
+    """Sessions whose parent was written after them."""
+
+    def with_(self, other: _Looked) -> _Looked:
+        """The sum of both."""
+        sums = tuple(map(sum, zip(self.left_out, other.left_out, strict=True)))
+        return _Looked(self.looked_at + other.looked_at, self.listed + other.listed, sums, self.odd + other.odd)
 
 
-class _Aside(Thread, Generic[Answer]):
-    """A question asked in a thread of its own. Not a pool: importing one costs as much as the question."""
+class _Half(NamedTuple):
+    """What one half of the sessions has to say."""
 
-    def __init__(self, question: Callable[[], Answer]) -> None:
-        super().__init__(daemon=True)
-        self._question = question
-        self._answer: list[Answer] = []
-        self._error: BaseException | None = None
-        self.start()
-
-    def run(self) -> None:
-        try:
-            self._answer.append(self._question())
-        except BaseException as error:  # noqa: BLE001  raised again where the answer is wanted
-            self._error = error
-
-    def answer(self) -> Answer:
-        """Wait for the answer; raises what the question raised."""
-        self.join()
-        if self._error is not None:
-            raise self._error
-        return self._answer[0]
+    newest: list[Newest]
+    """The newest first."""
+    looked: _Looked
 
 
 def answers(query: ListQuery) -> bool:
@@ -86,48 +96,90 @@ def answers(query: ListQuery) -> bool:
 
 def read_newest_first(asking: Asking, query: ListQuery, limit: int) -> Listing | None:
     """The first rows and the counts; ``None``: the store is small or odd, ask the general way."""
-    middle = asking.ask(_middle)
-    if middle is None:
-        return None
     most = limit + limit // 2 + SPARE
-    counting = _Aside(lambda: asking.ask(_counts, query))
-    upper = _Aside(lambda: asking.ask(_newest, "id >= ?", middle, most))
+    halves = asking.ask(_halves, most)
+    if halves is None:
+        return None
+    aside = Aside(lambda: asking.ask(_half, query, halves, most, upper=True))
     try:
-        lower = asking.ask(_newest, "id < ?", middle, most)
+        lower = asking.ask(_half, query, halves, most, upper=False)
     finally:
         # Nothing goes on reading after the question is over.
-        counting.join()
-        upper.join()
-    counts = counting.answer()
-    candidates = list(islice(merge(lower, upper.answer(), reverse=True), most))
-    if counts is None:
+        aside.join()
+    upper = aside.answer()
+    looked = lower.looked.with_(upper.looked)
+    candidates = list(islice(merge(lower.newest, upper.newest, reverse=True), most))
+    entries = asking.ask(_listed, query, candidates, limit, looked.odd)
+    listed = halves.sessions - looked.looked_at + looked.listed
+    if entries is None or len(entries) < min(limit, listed):
         return None
-    entries = asking.ask(_listed, query, candidates, limit)
-    if len(entries) < min(limit, counts.listed):
-        return None
-    return Listing(tuple(entries), counts.listed, counts.left_out)
+    left = {name: number for name, number in zip(REASONS, looked.left_out, strict=True) if number}
+    return Listing(tuple(entries), listed, left)
 
 
-def _middle(connection: ReadConnection, schema: Schema) -> str | None:
-    """An id about half way; ``None`` where the general way is as quick."""
+def _halves(connection: ReadConnection, schema: Schema, most: int) -> _Halves | None:
+    """``None`` where the general way is as quick, or parents have no names."""
     if not (schema.has("sessions", *_NEEDED) and schema.has("messages", "session_id", "timestamp")):
         return None
-    row = connection.one("SELECT count(*), max(rowid) FROM sessions")
-    if row is None or row[0] < WORTH_IT:
+    many = connection.one("SELECT count(*) FROM (SELECT 1 FROM sessions LIMIT ?)", (WORTH_IT,))
+    if many is None or many[0] < WORTH_IT:
         return None
-    found = connection.one("SELECT id FROM sessions WHERE rowid >= ? AND typeof(id) = 'text' LIMIT 1", (row[1] // 2,))
-    return found[0] if found else None
+    middle = connection.one(
+        "SELECT rowid, id FROM sessions WHERE rowid >= (SELECT max(rowid) FROM sessions) / 2 AND typeof(id) = 'text'"
+        " LIMIT 1"
+    )
+    # In an index NULL and numbers lie before texts, BLOBs behind them.
+    found = connection.one(
+        "SELECT (SELECT count(*) FROM sessions), (SELECT count(*) FROM sessions WHERE id IS NULL) +"
+        " (SELECT count(*) FROM sessions WHERE id < '') + (SELECT count(*) FROM sessions WHERE id >= x''),"
+        " EXISTS (SELECT 1 FROM sessions WHERE parent_session_id < '' OR parent_session_id >= x'')"
+    )
+    if middle is None or found is None or found[2]:
+        return None
+    return _Halves(found[0] - found[1], middle[0], middle[1], _active_since(connection, schema, most))
 
 
-def _newest(connection: ReadConnection, schema: Schema, where: str, middle: str, most: int) -> list[Newest]:
+def _active_since(connection: ReadConnection, schema: Schema, most: int) -> float | None:
+    """A time since which at least ``most`` sessions were active: those written last are mostly the newest."""
+    last = "WHERE typeof(id) = 'text' AND rowid IN (SELECT rowid FROM sessions ORDER BY rowid DESC LIMIT ?)"
+    found = connection.rows(f"{_activity_query(schema, last)} LIMIT ?", (2 * most, most))
+    return found[-1][0] if len(found) == most and found[-1][0] >= EARLIEST else None
+
+
+def _half(
+    connection: ReadConnection, schema: Schema, query: ListQuery, halves: _Halves, most: int, *, upper: bool
+) -> _Half:
+    return _Half(
+        _newest(connection, schema, halves, most, upper=upper),
+        _roots(connection, schema, query, halves.row, upper=upper).with_(
+            _children(connection, schema, query, halves.id, upper=upper)
+        ),
+    )
+
+
+def _newest(connection: ReadConnection, schema: Schema, halves: _Halves, most: int, *, upper: bool) -> list[Newest]:
     """The sessions of one half with the newest activity, the newest first."""
-    sql = _activity_query(schema, f"WHERE {where} AND typeof(id) = 'text'")
-    return [Newest(*row) for row in connection.rows(f"{sql} LIMIT ?", (middle, most))]
+    half = f"s.id {'>=' if upper else '<'} :middle AND typeof(s.id) = 'text'"
+    bound = {"middle": halves.id, "since": halves.since, "most": most}
+    if halves.since is None:
+        sql = f"{_activity_query(schema, f'WHERE {half}')} LIMIT :most"
+        return [Newest(*row) for row in connection.rows(sql, bound)]
+    # A join keeps its place in the index from one session to the next; a sub-select would open it anew.
+    spoken = f"""SELECT max(m.timestamp) AS active, s.id FROM sessions s
+        CROSS JOIN messages m ON m.session_id = s.id AND m.timestamp >= :since AND m.timestamp < {LATEST:.0f}
+        WHERE {half} GROUP BY s.id ORDER BY active DESC, s.id DESC LIMIT :most"""
+    silent = f"""SELECT s.started_at, s.id FROM sessions s
+        WHERE s.started_at >= :since AND s.started_at < {LATEST:.0f} AND {half} AND NOT EXISTS
+            (SELECT 1 FROM messages m WHERE m.session_id = s.id
+                AND m.timestamp >= {EARLIEST:.0f} AND m.timestamp < {LATEST:.0f})
+        ORDER BY 1 DESC, 2 DESC LIMIT :most"""
+    found = [Newest(*row) for sql in (spoken, silent) for row in connection.rows(sql, bound)]
+    return sorted(found, reverse=True)
 
 
 def by_activity(connection: ReadConnection, schema: Schema) -> list[tuple[float, str]]:
     """Every session with its last activity, the newest first."""
-    return connection.rows(_activity_query(schema, "WHERE typeof(id) = 'text'"))
+    return connection.rows(_activity_query(schema, "WHERE typeof(s.id) = 'text'"))
 
 
 def _activity_query(schema: Schema, where: str) -> str:
@@ -137,39 +189,51 @@ def _activity_query(schema: Schema, where: str) -> str:
     return (
         f"SELECT coalesce(iif(newest >= {EARLIEST:.0f}, newest, NULL), (SELECT o.started_at FROM sessions o WHERE"
         f" o.id = found.id AND o.started_at >= {EARLIEST:.0f} AND o.started_at < {LATEST:.0f}), -9e999) AS active, id"
-        f" FROM (SELECT s.id AS id, {newest} AS newest FROM (SELECT id FROM sessions {where}"
-        " ORDER BY id DESC) s LIMIT -1) found ORDER BY active DESC, id DESC"
+        f" FROM (SELECT s.id AS id, {newest} AS newest FROM (SELECT s.id FROM sessions s {where}"
+        " ORDER BY s.id DESC) s LIMIT -1) found ORDER BY active DESC, id DESC"
     )
 
 
-def _counts(connection: ReadConnection, schema: Schema, query: ListQuery) -> Counts | None:
-    """How many conversations are listed and left out; ``None`` where sessions form a ring."""
+def _roots(connection: ReadConnection, schema: Schema, query: ListQuery, middle: int, *, upper: bool) -> _Looked:
+    """Sessions of one half that name no parent; most nothing leaves out, and the beginning of their row says so."""
     archived, hidden = (schema.column("sessions", name, "s") for name in ("archived", "hidden"))
     config = schema.column("sessions", "model_config", "s")
-    # Most sessions are roots that nothing leaves out: an index counts them, the others alone are looked at.
+    # octet_length, because it does not read the parent: that lies behind a long prompt.
+    found = f"""SELECT {parentless_kind(schema)} AS kind, s.source AS source, {archived} AS archived,
+            {hidden} AS hidden, 0 AS odd
+        FROM sessions s
+        WHERE s.rowid {">=" if upper else "<"} :middle AND typeof(s.id) = 'text'
+            AND ifnull(octet_length(s.parent_session_id), 0) = 0 AND (s.source = 'tool' OR instr({config}, '_from')
+                OR ifnull({archived}, 0) <> 0 OR ifnull({hidden}, 0) <> 0)"""
+    return _looked(connection, query, found, {"middle": middle})
+
+
+def _children(connection: ReadConnection, schema: Schema, query: ListQuery, middle: str, *, upper: bool) -> _Looked:
+    """Sessions of one half of the parents, in the order of the index on them."""
+    archived, hidden = (schema.column("sessions", name, "s") for name in ("archived", "hidden"))
+    found = f"""SELECT {kind_expression(schema)} AS kind, s.source AS source, {archived} AS archived,
+            {hidden} AS hidden, p.rowid >= s.rowid AS odd
+        FROM sessions s LEFT JOIN sessions p ON p.id = s.parent_session_id
+        WHERE {"s.parent_session_id >= :middle" if upper else "s.parent_session_id < :middle"}
+            AND s.parent_session_id > '' AND typeof(s.id) = 'text'"""
+    return _looked(connection, query, found, {"middle": middle})
+
+
+def _looked(connection: ReadConnection, query: ListQuery, found: str, bound: dict[str, Any]) -> _Looked:
+    """Count what was found by why it is not listed."""
+    # Without its limit each inner question would be asked again for every column.
     sql = f"""SELECT count(*), sum(reason IS 0), sum(reason = 1), sum(reason = 2), sum(reason = 3), sum(reason = 4),
             sum(odd)
         FROM (SELECT CASE
                 WHEN kind = 'compaction' AND source IS NOT 'tool' THEN -1
-                WHEN ifnull(archived, 0) <> 0 AND NOT ? THEN 1
-                WHEN kind = 'delegation' AND NOT ? THEN 2
+                WHEN ifnull(archived, 0) <> 0 AND NOT :archived THEN 1
+                WHEN kind = 'delegation' AND NOT :children THEN 2
                 WHEN source = 'tool' THEN 3
                 WHEN ifnull(hidden, 0) <> 0 THEN 4 ELSE 0 END AS reason, odd
-            FROM (SELECT {kind_expression(schema)} AS kind, s.source AS source, {archived} AS archived,
-                    {hidden} AS hidden, p.rowid >= s.rowid AS odd
-                FROM sessions s LEFT JOIN sessions p ON p.id = s.parent_session_id
-                WHERE typeof(s.id) = 'text' AND (s.parent_session_id IS NOT NULL OR s.source = 'tool'
-                    OR instr({config}, '_from') OR ifnull({archived}, 0) <> 0 OR ifnull({hidden}, 0) <> 0)
-                LIMIT -1) LIMIT -1)"""
-    row = connection.one(sql, (query.archived, query.children))
-    looked_at, listed, *reasons, odd = [number or 0 for number in row] if row else [0] * 7
-    # In an index NULL and numbers lie before texts, BLOBs behind them.
-    everyone = connection.one("SELECT count(*) FROM sessions WHERE id >= '' AND id < x''")
-    listed += (everyone[0] if everyone else 0) - looked_at
-    if odd and _may_ring(connection, schema, odd):
-        return None
-    names = ("archived", "delegated", "tool", "hidden")
-    return Counts(listed, {name: number for name, number in zip(names, reasons, strict=True) if number})
+            FROM ({found} LIMIT -1) LIMIT -1)"""
+    row = connection.one(sql, {**bound, "archived": query.archived, "children": query.children})
+    looked_at, listed, *reasons, odd = [number or 0 for number in row or (0,) * (len(REASONS) + 3)]
+    return _Looked(looked_at, listed, tuple(reasons), odd)
 
 
 def _may_ring(connection: ReadConnection, schema: Schema, odd: int) -> bool:
@@ -184,9 +248,11 @@ def _may_ring(connection: ReadConnection, schema: Schema, odd: int) -> bool:
 
 
 def _listed(
-    connection: ReadConnection, schema: Schema, query: ListQuery, candidates: list[Newest], limit: int
-) -> list[ListEntry]:
-    """The candidates that are tips of listed conversations."""
+    connection: ReadConnection, schema: Schema, query: ListQuery, candidates: list[Newest], limit: int, odd: int
+) -> list[ListEntry] | None:
+    """The candidates that are tips of listed conversations; ``None`` where sessions form a ring."""
+    if odd and _may_ring(connection, schema, odd):
+        return None
     found: list[ListEntry] = []
     for some in batches([candidate.id for candidate in candidates]):
         links = links_around(connection, schema, some)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import apsw
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hermes_tui.model import ListQuery
+from hermes_tui.storage.errors import QueryFailed
 from hermes_tui.stores.hermes import newest_first
 from hermes_tui.stores.hermes.links import all_links, kind_expression
 from hermes_tui.stores.hermes.listing import read_listing
@@ -71,18 +74,25 @@ def filled(folder: Path, sessions: list[dict[str, object]]) -> HermesStore:
 MARKS = {"branched_from": "branch", "reset_from": "reset", "delegate_from": "delegate"}
 
 
-@settings(max_examples=150, deadline=None)
-@given(st.lists(SESSION, min_size=1, max_size=COUNT), st.booleans(), st.booleans(), st.integers(1, 12))
-def test_both_ways_agree(sessions: list[dict[str, object]], archived: bool, children: bool, limit: int) -> None:
+@settings(max_examples=250, deadline=None)
+@given(
+    st.lists(SESSION, min_size=1, max_size=COUNT),
+    st.booleans(),
+    st.booleans(),
+    st.integers(1, 12),
+    st.sampled_from([0, 0, 1, 30]),
+)
+def test_both_ways_agree(
+    sessions: list[dict[str, object]], archived: bool, children: bool, limit: int, spare: int
+) -> None:
     query = ListQuery(archived=archived, children=children)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:
         store = filled(Path(folder), sessions)
         general = store.asking.ask(read_listing, query, limit)
-        newest_first.WORTH_IT = 1  # type: ignore[misc]
-        try:
-            short = newest_first.read_newest_first(store.asking, query, limit)
-        finally:
-            newest_first.WORTH_IT = 3_000  # type: ignore[misc]
+        patched.setattr(newest_first, "WORTH_IT", 1)
+        # With few to spare there are sessions enough for a bound, and none are read that are not needed.
+        patched.setattr(newest_first, "SPARE", spare)
+        short = newest_first.read_newest_first(store.asking, query, limit)
         assert short is None or short == general
 
 
@@ -114,3 +124,43 @@ def test_the_short_way_is_taken(tmp_path: Path) -> None:
     assert short is not None
     assert short == store.asking.ask(read_listing, ListQuery(), 20)
     assert store.listing(ListQuery(), 20) == short
+
+
+def test_a_bound_leaves_nothing_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Old rows with the newest messages, sessions without any, and times that are none, beside many of the usual."""
+    session = {
+        "source": "cli", "parent": None, "branch": None, "reset": None, "delegate": None, "bad": False, "key": None,
+        "started": 1_772_000_000, "ended": None, "reason": None, "archived": 0, "hidden": 0,
+    }  # fmt: skip
+    times: list[list[object]] = [[1_772_000_000 + number] for number in range(40)]
+    odd: list[list[object]] = [[1_772_000_500, 5], [1_772_000_900, "later"], [9e18, 1_772_000_700], [-1, 4], []]
+    sessions: list[dict[str, object]] = [{**session, "messages": one} for one in (*odd, *times)]
+    sessions[3]["started"] = sessions[4]["started"] = 1_772_000_800
+    store = filled(tmp_path, sessions)
+    monkeypatch.setattr(newest_first, "WORTH_IT", 1)
+    monkeypatch.setattr(newest_first, "SPARE", 0)
+    short = newest_first.read_newest_first(store.asking, ListQuery(), 8)
+    assert short is not None
+    assert [entry.id for entry in short.entries] == ["s1", "s4", "s3", "s2", "s0", "s44", "s43", "s42"]
+    assert short == store.asking.ask(read_listing, ListQuery(), 8)
+
+
+def test_a_half_that_cannot_be_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What goes wrong in the other thread is raised as if there were only one, and no connection stays open."""
+    session = {
+        "source": "cli", "parent": None, "branch": None, "reset": None, "delegate": None, "bad": False, "key": None,
+        "started": 1_772_000_000, "ended": None, "reason": None, "archived": 0, "hidden": 0, "messages": [],
+    }  # fmt: skip
+    store = filled(tmp_path, [session, session])
+    monkeypatch.setattr(newest_first, "WORTH_IT", 1)
+    half = newest_first._half
+
+    def failing(*args: Any, upper: bool) -> object:
+        if upper:
+            raise QueryFailed("state.db", "no such thing")
+        return half(*args, upper=upper)
+
+    monkeypatch.setattr(newest_first, "_half", failing)
+    with pytest.raises(QueryFailed, match="no such thing"):
+        newest_first.read_newest_first(store.asking, ListQuery(), 8)
+    assert not store.asking.interrupts._alive
