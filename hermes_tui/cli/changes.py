@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from hermes_tui.cli.context import Context
 from hermes_tui.cli.listing import list_query
 from hermes_tui.cli.parser import ID_HELP, Subparsers, add_list_filters
-from hermes_tui.library.cleanup import ChangePlan, ChangeResult, apply, plan, plan_prune, preview, restore
+from hermes_tui.library.cleanup import ChangePlan, ChangeResult, apply, plan, plan_prune, preview, restorable, restore
 from hermes_tui.library.failures import ExitCode, WrongUse
 from hermes_tui.stores.changing import REASONS, Kept, PruneRule
-from hermes_tui.text import clean_line
+from hermes_tui.text import CleanText, clean_line, literal
 
 DEFAULT_AGE = "90d"
 """As the product's own prune (facts/hermes.md section 10)."""
@@ -26,7 +26,7 @@ PURPOSES = {
     "delete": "Delete sessions with the runs they delegated; they can be restored",
     "clear": "Delete the messages of a session and keep the session; they can be restored",
     "prune": "Delete old sessions, after saying of each why it goes or stays; they can be restored",
-    "restore": "Bring back a deleted session",
+    "restore": "Bring back a deleted session; without an ID, list those that can be",
 }
 PAST = {
     "rename": "renamed",
@@ -43,7 +43,9 @@ PAST = {
 def add_command(subparsers: Subparsers) -> None:
     for verb, purpose in PURPOSES.items():
         parser = subparsers.add(verb, purpose)
-        if verb in ("rename", "clear", "restore"):
+        if verb == "restore":
+            parser.add_argument("ids", nargs="?", metavar="ID", help=f"{ID_HELP}; none: list what can be restored")
+        elif verb in ("rename", "clear"):
             parser.add_argument("ids", nargs=1, metavar="ID", help=ID_HELP)
         elif verb != "prune":
             parser.add_argument("ids", nargs="+", metavar="ID", help=ID_HELP)
@@ -105,12 +107,35 @@ def run_prune(args: argparse.Namespace, context: Context) -> int:
 
 
 def run_restore(args: argparse.Namespace, context: Context) -> int:
-    result = restore(context.library, args.ids[0], now=context.now, dry_run=True)
+    if args.ids is None:
+        return _list_trash(args, context)
+    result = restore(context.library, args.ids, now=context.now, dry_run=True)
     if not args.dry_run:
         count = f"{len(result.done)} sessions with {result.messages} messages"
         context.confirm(f"Restore {count}?", yes=args.yes)
-        result = restore(context.library, args.ids[0], now=context.now)
+        result = restore(context.library, args.ids, now=context.now)
     return _report(args, context, result)
+
+
+def _list_trash(args: argparse.Namespace, context: Context) -> int:
+    """What can be brought back, what was deleted last first; as JSON a dry run that would bring back all."""
+    from hermes_tui.cli import tables
+
+    lying, result = restorable(context.library)
+    if context.json:
+        return _report(args, context, result)
+    made = tables.Table(
+        tables.Column("title", wide=True), tables.Column("by"), tables.Column("deleted"), tables.Column("id")
+    )
+    for one in lying:
+        when = CleanText(tables.when(one.entry.at, context.now, context.zone))
+        made.add(clean_line(one.title or "(untitled)"), clean_line(one.entry.verb), when, clean_line(one.name))
+    if lying:
+        context.print(made)
+    for failure in result.failures:
+        context.say(f"hermes-tui: {clean_line(failure)}")
+    context.print(tables.line(literal(f"{len(lying):,} can be restored; `hermes-tui restore ID`")))
+    return context.ended
 
 
 def _carry_out(args: argparse.Namespace, context: Context, planned: ChangePlan) -> int:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 
 from hermes_tui.library.failures import AmbiguousId, Refused, UnknownId
 from hermes_tui.library.sources import Library
 from hermes_tui.library.trash import (
+    Deleted,
     Trash,
+    TrashDamaged,
     TrashEntry,
     TrashWriter,
     mark_restored,
@@ -284,6 +287,26 @@ def restore(library: Library, text: str, *, now: float, dry_run: bool = False) -
         outcome.waited_s,
         failures=tuple(failures),
     )
+
+
+def restorable(library: Library) -> tuple[list[Deleted], ChangeResult]:
+    """What of the open stores lies in the trash, and what bringing back all of it would give."""
+    lying = [
+        one
+        for one in Trash(library.locations.trash).deleted()
+        if any(_same(store.ref.path, one.entry.store.path) for store in library.stores)
+    ]
+    wanted: dict[Path, tuple[TrashEntry, set[SessionId]]] = {}
+    for one in lying:
+        wanted.setdefault(one.entry.path, (one.entry, set()))[1].add(one.id)
+    messages, failures = 0, []
+    for entry, ids in wanted.values():
+        try:
+            rows = read_rows(entry, frozenset(ids))
+            messages += sum(isinstance(row, StoredRow) and row.table == "messages" for row in rows)
+        except TrashDamaged as error:
+            failures.append(f"{error.title}: {error.detail}")
+    return lying, ChangeResult(True, tuple(one.id for one in lying), (), messages, None, failures=tuple(failures))
 
 
 def _put_back(file: StoredFile, content: bytes) -> str | None:

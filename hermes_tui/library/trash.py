@@ -67,6 +67,24 @@ class TrashEntry:
         return frozenset(went - self.restored)
 
 
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """One session that can be put back, from the newest entry that holds it."""
+
+    entry: TrashEntry
+    id: SessionId
+
+    @property
+    def name(self) -> str:
+        """``store:id`` as restore takes it."""
+        return f"{self.entry.store.name}:{self.id}"
+
+    @property
+    def title(self) -> str:
+        """As it was; raw; empty where it had none."""
+        return self.entry.titles.get(self.id, "")
+
+
 class TrashWriter:
     """Writes one entry. What :meth:`keep` returned from is on disk."""
 
@@ -205,6 +223,11 @@ class Trash:
         for entry in old:
             entry.path.unlink(missing_ok=True)
         return len(old)
+
+    def deleted(self) -> list[Deleted]:
+        """Everything that can be put back, what was deleted last first."""
+        found = [Deleted(entry, identity) for entry, identity in self.find("")]
+        return sorted(found, key=lambda one: (-one.entry.at, one.id))
 
     def find(self, prefix: str) -> list[tuple[TrashEntry, SessionId]]:
         """The newest entry of each session this id or prefix can mean."""

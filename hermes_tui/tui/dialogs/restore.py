@@ -27,18 +27,7 @@ from hermes_tui.tui.widgets.virtual_list import VirtualList
 
 if TYPE_CHECKING:
     from hermes_tui.library.sources import Library
-
-
-@dataclass(frozen=True, slots=True)
-class Deleted:
-    """One session in the trash."""
-
-    name: str
-    """``store:id`` as restore takes it."""
-    at: float
-    verb: str
-    title: str = ""
-    """As it was; raw."""
+    from hermes_tui.library.trash import Deleted
 
 
 class RestoreDialog(Dialog[ChangeResult]):
@@ -82,12 +71,7 @@ class RestoreDialog(Dialog[ChangeResult]):
     def _read(self, library: Library) -> None:
         from hermes_tui.library.trash import Trash
 
-        deleted = [
-            Deleted(f"{entry.store.name}:{session}", entry.at, entry.verb, entry.titles.get(session, ""))
-            for entry in Trash(library.locations.trash).entries()
-            for session in sorted(entry.holds)
-        ]
-        self.post_message(self.TrashRead(sorted(deleted, key=lambda one: -one.at)))
+        self.post_message(self.TrashRead(Trash(library.locations.trash).deleted()))
 
     @on(TrashRead)
     def _trash_read(self, event: TrashRead) -> None:
@@ -101,12 +85,12 @@ class RestoreDialog(Dialog[ChangeResult]):
     def _draw(self, item: int, width: int, cursor: bool) -> Line:
         one = self._deleted[item]
         glyphs = self._desk.glyphs
-        at = self._desk.moment.full(one.at)
+        at = self._desk.moment.full(one.entry.at)
         name = f"{one.title} {glyphs.middot} {one.name}" if one.title else one.name
         return (
             ((glyphs.cursor if cursor else " ") + " ", "accent"),
             (fit(clean_line(name), max(8, width - 28), ellipsis=glyphs.ellipsis), ""),
-            (f"  {one.verb:<8} {at:>14}", "muted"),
+            (f"  {one.entry.verb:<8} {at:>14}", "muted"),
         )
 
     def _hint(self, _width: int) -> list[Line]:
