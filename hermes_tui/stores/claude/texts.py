@@ -37,7 +37,8 @@ def user_text(text: str, *, meta: bool = False, summary: bool = False) -> ShownT
     """
     if summary:
         return ShownText("summary", text)
-    command = command_text(text)
+    # Every wrapper begins with this sign, and most texts have none.
+    command = command_text(text) if "<" in text else None
     if command is not None:
         return ShownText("context", command)
     if text.lstrip().startswith(_INTERRUPTED):
@@ -45,7 +46,7 @@ def user_text(text: str, *, meta: bool = False, summary: bool = False) -> ShownT
     if meta:
         return ShownText("context", text)
     typed = without_reminders(text)
-    if _TAG.match(typed) or not typed.strip():
+    if ("<" in typed and _TAG.match(typed)) or not typed.strip():
         return ShownText("context", text)
     return ShownText("prompt", typed)
 

@@ -39,11 +39,12 @@ def weight_of(fields: Fields) -> Weight:
 
 def weight_of_parts(parts: Sequence[Part]) -> Weight:
     """The weight of a line by its parts."""
-    return Weight(
-        sum(part.kind in COUNTED_KINDS for part in parts),
-        sum(part.kind == "tool-call" for part in parts),
-        sum(len(part.text) for part in parts),
-    )
+    messages = calls = size = 0
+    for part in parts:
+        messages += part.kind in COUNTED_KINDS
+        calls += part.kind == "tool-call"
+        size += len(part.text)
+    return Weight(messages, calls, size)
 
 
 def _reply_weight(content: list[object], *, told: bool) -> Weight:
