@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
 from operator import itemgetter
@@ -12,6 +13,7 @@ import apsw
 from hermes_tui.mirror.database import MirrorDatabase
 from hermes_tui.mirror.index_rows import SEATS, TIME_SHIFT, TextRows
 from hermes_tui.mirror.projector import Known, Projection, ToolsProjection, dump_place, load_place
+from hermes_tui.mirror.words import store_word
 from hermes_tui.model import SessionId
 from hermes_tui.stores.log_source import LogFile
 
@@ -65,26 +67,28 @@ def write_projections(
 ) -> None:
     """Write what was read of some logs; inside one transaction of the retrying writer."""
     texts = [(_write_log(connection, agent, store_path, projection), projection.talk) for projection in projections]
-    _write_texts(connection, "talk", texts)
+    _write_texts(connection, "talk", texts, store_path)
 
 
 def write_tools(connection: apsw.Connection, projections: Iterable[tuple[Known, ToolsProjection]]) -> None:
     """Write the words of tool calls and results, if the log is still what it was when they were read."""
-    texts: list[tuple[int, TextRows]] = []
+    texts: defaultdict[str, list[tuple[int, TextRows]]] = defaultdict(list)
     for known, projection in projections:
-        connection.execute(
-            "UPDATE logs SET tools_offset = ?, tools_line = ? WHERE id = ? AND tools_offset = ? AND head = ?",
+        changed = connection.execute(
+            "UPDATE logs SET tools_offset = ?, tools_line = ? WHERE id = ? AND tools_offset = ? AND head = ?"
+            " RETURNING store",
             (projection.offset, projection.line, known.id, known.tools_offset, known.head),
         )
-        if connection.changes():
+        for (store_path,) in list(changed):
             if projection.anew is not None:
                 anew = projection.anew
                 connection.execute(
                     "UPDATE logs SET place = ?, card = ?, requests = ? WHERE id = ?",
                     (dump_place(anew.place), anew.card, anew.requests, known.id),
                 )
-            texts.append((known.id, projection.texts))
-    _write_texts(connection, "tools", texts)
+            texts[store_path].append((known.id, projection.texts))
+    for store_path, some in texts.items():
+        _write_texts(connection, "tools", some, store_path)
 
 
 def forget_logs(connection: apsw.Connection, ids: Sequence[int]) -> None:
@@ -133,7 +137,9 @@ def _write_log(connection: apsw.Connection, agent: str, store_path: str, project
     return int(found[0][0]) if found else connection.last_insert_rowid()
 
 
-def _write_texts(connection: apsw.Connection, table: str, texts: Iterable[tuple[int, TextRows]]) -> None:
+def _write_texts(
+    connection: apsw.Connection, table: str, texts: Iterable[tuple[int, TextRows]], store_path: str
+) -> None:
     """In the order of their ids, because the word index wants growing ones."""
     rows: list[_Row] = []
     for log_id, some in texts:
@@ -143,7 +149,10 @@ def _write_texts(connection: apsw.Connection, table: str, texts: Iterable[tuple[
         seats = _free_ids(connection, [row[0] >> TIME_SHIFT << TIME_SHIFT for row in rows])
         rows = [(seat, *row[1:]) for seat, row in zip(seats, rows, strict=True)]
         connection.executemany(_PLACE, (row[:5] for row in rows))
-    connection.executemany(f"INSERT INTO {table}(rowid, words) VALUES (?, ?)", ((row[0], row[5]) for row in rows))
+    word = store_word(store_path)
+    connection.executemany(
+        f"INSERT INTO {table}(rowid, words) VALUES (?, ?)", ((row[0], f"{row[5]} {word}") for row in rows)
+    )
 
 
 _Row = tuple[int, int, int, int, int, str]

@@ -17,7 +17,7 @@ import apsw
 from hermes_tui.mirror.database import MirrorDatabase
 from hermes_tui.mirror.ledger import is_current, known_logs
 from hermes_tui.mirror.projector import Known
-from hermes_tui.mirror.words import index_query
+from hermes_tui.mirror.words import index_query, store_word
 from hermes_tui.storage.fulltext import Matcher
 from hermes_tui.stores.log_source import LogFile
 from hermes_tui.stores.scan import Candidates
@@ -101,7 +101,7 @@ def line_index(database: MirrorDatabase, store_path: str) -> Callable[[Matcher],
         if asked is None:
             return None
         try:
-            return MirrorLines(database, asked, known())
+            return MirrorLines(database, f'{asked} AND "{store_word(store_path)}"', known())
         except apsw.InterruptError:
             raise
         except apsw.Error:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+import zlib
 from collections.abc import Iterator
 from typing import Final
 
@@ -54,6 +55,15 @@ class _Pairs(dict[str, str]):
 
 
 _PAIRS: Final = _Pairs()
+
+
+def store_word(store_path: str) -> str:
+    """A word that every text of a store has in the index, and hardly a text in itself.
+
+    A word that is common in one store and in no other is told apart by it at once. Where two stores have the same one,
+    more is proposed than need be.
+    """
+    return f"\U0010fff0{zlib.crc32(store_path.encode('utf-8', 'surrogatepass')):x}"
 
 
 def index_query(matcher: Matcher) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -11,6 +12,7 @@ import pytest
 from hermes_tui.library.mirroring import update_mirror, with_mirror
 from hermes_tui.library.search import SearchRequest, search
 from hermes_tui.library.sources import Library, SourceOptions, open_library
+from hermes_tui.mirror.database import MirrorDatabase
 from hermes_tui.mirror.lines import MirrorLines
 from hermes_tui.storage.jsonl import read_records
 from hermes_tui.stores.logs import LogStore
@@ -83,6 +85,31 @@ class TestSameHits:
         monkeypatch.setattr(MirrorLines, "_reach_back", counted)
         assert {query: hits(mirrored, query, sort=sort) for query in QUERIES} == expected
         assert len(taken) > 3 * len(QUERIES)
+
+    def test_a_store_is_given_its_own_lines_only(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        homes = [shutil.copytree(SAMPLES / HOMES[agent], tmp_path / agent) for agent in ("codex", "claude")]
+        own = {"HERMES_TUI_HOME": str(tmp_path / "own"), "HOME": str(tmp_path / "own")}
+        library = with_mirror(open_library(SourceOptions(paths=tuple(map(str, homes))), own))
+        update_mirror(library)
+        taken: list[object] = []
+        rows_of = MirrorDatabase.rows
+
+        def told(database: MirrorDatabase, sql: str, bindings: Sequence[object] = ()) -> list[tuple[object, ...]]:
+            found = rows_of(database, sql, bindings)
+            taken.extend(row[1] for row in found if "MATCH" in sql)
+            return found
+
+        monkeypatch.setattr(MirrorDatabase, "rows", told)
+        assert library.mirror is not None
+        for store in library.stores:
+            del taken[:]
+            found = search(library, SearchRequest("the", agents=(store.ref.agent,)))
+            assert list(found)
+            own_logs = {
+                log for (log,) in rows_of(library.mirror, "SELECT id FROM logs WHERE store = ?", (store.ref.path,))
+            }
+            assert set(taken) <= own_logs
+            assert taken
 
     def test_nor_does_half_of_it(self, home: Path, tmp_path: Path) -> None:
         plain = opened(home, tmp_path / "own")
