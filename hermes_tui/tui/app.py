@@ -46,6 +46,8 @@ DARK: Final = "textual-dark"
 LIGHT: Final = "textual-light"
 LIGHT_BACKGROUNDS: Final = ("7", "15")
 """Numbers of light grey and white, as terminals that tell their colours put them last in COLORFGBG."""
+SWITCH_EVERY: Final = 0.001
+"""Seconds a thread that computes keeps the interpreter from the keys; Python's own 0.005 added up to whole pictures."""
 COLOURLESS: Final = "ansi-dark"
 """NO_COLOR: the ansi themes send no colours of ours (facts/textual.md, section 6)."""
 
@@ -121,13 +123,14 @@ class HermesTui(KeysInOrder):
     # Opening.
 
     def on_load(self) -> None:
-        """Let tasks begin in turn, on every Python.
+        """Let threads give way to the keys, and tasks begin in turn, on every Python.
 
         From Python 3.12 on Textual runs the beginning of a task where it is made. The first screen's line of text is
         then built before the app knows that screen, which ends the program (measured: textual 8.2.8, Python 3.12.1 and
         3.13.0). Tests run without that, and so does the program.
         """
         asyncio.get_running_loop().set_task_factory(None)
+        sys.setswitchinterval(SWITCH_EVERY)
         if self._beginning is not None and self._beginning.opened:
             # The first screen begins with its list.
             self._use_library(self._take_library(self._beginning))
@@ -172,6 +175,8 @@ class HermesTui(KeysInOrder):
     def on_list_shown(self) -> None:
         """Begin what would have held up the first list."""
         if self._follow and self._live is None and self.desk.library is not None:
+            # What was imported stays: looking through it again for rings took 30 ms in the middle of held down keys.
+            gc.freeze()
             self.follow_stores(self.desk.library)
 
     @work(thread=True, exclusive=True, group="live", exit_on_error=False, description="Following the stores")

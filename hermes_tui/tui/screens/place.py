@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.screen import Screen
+from textual.timer import Timer
 from textual.widget import Widget
 from textual.worker import Worker, WorkerState
 
@@ -21,6 +22,10 @@ from hermes_tui.tui.widgets.virtual_list import VirtualList
 
 if TYPE_CHECKING:
     from hermes_tui.tui.views.facets import Facets
+
+
+DRAW_EVERY: Final = 1 / 120
+"""Seconds between two pictures at least."""
 
 
 class Place(Screen[None]):
@@ -51,6 +56,15 @@ class Place(Screen[None]):
         raise NotImplementedError
 
     # Drawing.
+
+    _ticks: Timer | None = None
+
+    @property
+    def _update_timer(self) -> Timer:
+        # Textual draws 60 times a second: a key right behind a picture waited up to 17 ms for its own.
+        if self._ticks is None:
+            self._ticks = self.set_interval(DRAW_EVERY, self._on_timer_update, name="screen_update", pause=True)
+        return self._ticks
 
     _held_back = False
     """Whether there is a picture that was not drawn yet."""

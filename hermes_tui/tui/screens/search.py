@@ -74,6 +74,9 @@ class HitList(VirtualList):
     def pickable(self, item: int) -> bool:
         return self.items[item].hit is not None
 
+    def lasting(self, item: int) -> bool:  # noqa: ARG002 - what was found does not change
+        return True
+
 
 class SearchScreen(Place):
     """Where was it said?"""

@@ -49,6 +49,8 @@ WHOLE_EVERY: Final = 15.0
 """Seconds between two readings of all ids while a store changes; the newest rows are read each time."""
 WITHOUT_STORES: Final = ("sessions.demo", "sessions.reload")
 """Commands that make sense where no store was found."""
+REST: Final = 0.05
+"""Seconds after the last key before the pane says what is known of another conversation: longer than keys repeat."""
 SETTLE: Final = 0.12
 """Seconds after the last key before the list is filtered or a preview read."""
 
@@ -87,6 +89,7 @@ class SessionsScreen(LoadingList):
         self._unmarked: Sequence[SessionRow | None] = ()
         """Rows of the first page whose marks of bad cache drops are looked for once they are on the screen."""
         self._settling: Timer | None = None
+        self._resting: Timer | None = None
         self._peeking: Timer | None = None
         self._preview: Preview | None = None
         self._mirror = ""
@@ -390,14 +393,20 @@ class SessionsScreen(LoadingList):
     def _moved(self) -> None:
         entry = self.rows.entry
         self.desk.subject = found_at(entry) if entry is not None else None
-        self._show_preview()
-        self._peek_soon()
+        # Not for every row that a held key runs over.
+        if self._resting is not None:
+            self._resting.stop()
+        self._resting = self.set_timer(REST, self._rested)
 
-    def _peek_soon(self) -> None:
+    def _rested(self) -> None:
+        self._show_preview()
+        self._peek_soon(SETTLE - REST)
+
+    def _peek_soon(self, seconds: float = SETTLE) -> None:
         if self._peeking is not None:
             self._peeking.stop()
         if self.query_one("#preview").display:
-            self._peeking = self.set_timer(SETTLE, self._peek)
+            self._peeking = self.set_timer(seconds, self._peek)
 
     def _peek(self) -> None:
         if (entry := self.rows.entry) is not None:

@@ -18,6 +18,8 @@ from hermes_tui.tui.views.blocks import KIND_INKS
 INDENT: Final = 3
 OPEN: Final = ">>>"
 CLOSE: Final = "<<<"
+LONGEST: Final = 1_000
+"""Characters kept of a text beside a hit: more never fits its line."""
 GroupKey = tuple[str, str]
 
 
@@ -82,7 +84,7 @@ def item_line(item: Item, part: int, width: int, moment: Moment, glyphs: Glyphs,
     ]
     name, neighbour = neighbours[min(part, len(neighbours)) - 1]
     who = {"user": "you", "assistant": "it"}.get(neighbour.role or "", clean_line(neighbour.role or ""))
-    text = clean_line(neighbour.text)
+    text = clean_line(neighbour.text.lstrip()[:LONGEST])
     return clip((edge, (f"     {name:<7}", "rule"), (f"{who:<5}", "muted"), (text, "muted")), width, glyphs.ellipsis)
 
 

@@ -112,7 +112,12 @@ class SessionList(VirtualList):
         self._pages.move_to_end(page)
         while len(self._pages) > MOST_PAGES:
             self._pages.popitem(last=False)
-        self.refresh()
+        for item in range(page * PAGE, min((page + 1) * PAGE, self.count)):
+            self.refresh_item(item, draw=False)
+        first, last = self.visible_items()
+        if first // PAGE <= page <= last // PAGE:
+            # Rows of other pages stay as they are painted.
+            self.refresh(self.size.region)
 
     def row(self, item: int) -> SessionRow | None:
         """The row at this place, if it is here."""
@@ -155,6 +160,9 @@ class SessionList(VirtualList):
         mark = glyphs.picked if key in self.picked else glyphs.pinned if said is not None and said.pinned else " "
         marks = (glyphs.cursor if item == self.cursor else " ") + mark
         return row_line(row, self.columns(width), width, self._desk.moment, glyphs, marks, tags_text(said))
+
+    def lasting(self, item: int) -> bool:
+        return self.row(item) is not None
 
     def _ask(self) -> None:
         first, last = self.visible_items()

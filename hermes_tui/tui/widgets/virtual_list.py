@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Final, Self
 
 from rich.style import Style
 from textual import events
 from textual.binding import BindingType
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.message import Message
 from textual.reactive import reactive
 from textual.scroll_view import ScrollView
@@ -18,6 +18,9 @@ from hermes_tui.tui.cells import fit, wrap
 from hermes_tui.tui.commands import bindings_for
 from hermes_tui.tui.heights import EvenHeights, Heights
 from hermes_tui.tui.inks import Inked, Line
+
+MOST_KEPT: Final = 400
+"""Painted lines that are kept: some screens full."""
 
 
 class VirtualList(Inked, ScrollView, can_focus=True):
@@ -63,6 +66,9 @@ class VirtualList(Inked, ScrollView, can_focus=True):
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         self.heights: Heights = EvenHeights(0)
         self._notice: tuple[tuple[str, str], ...] = ()
+        self._kept: dict[int, Strip] = {}
+        """Lines as they were painted: a list that scrolls draws what comes into view."""
+        self._kept_width = 0
         super().__init__(id=id, classes=classes)
 
     # What a subclass says.
@@ -74,6 +80,10 @@ class VirtualList(Inked, ScrollView, can_focus=True):
     def pickable(self, item: int) -> bool:  # noqa: ARG002 - for subclasses
         """Whether the cursor may stand on it."""
         return True
+
+    def lasting(self, item: int) -> bool:  # noqa: ARG002 - for subclasses
+        """Whether its lines stay as they are until it is refreshed, or the whole list."""
+        return False
 
     # What an owner does.
 
@@ -112,25 +122,51 @@ class VirtualList(Inked, ScrollView, can_focus=True):
         bottom = min(self.heights.total - 1, top + max(0, self.scrollable_content_region.height - 1))
         return self.heights.at(top)[0], self.heights.at(bottom)[0]
 
-    def refresh_item(self, item: int) -> None:
-        """Draw one item again."""
-        self.refresh_lines(self.heights.top(item), self.heights.height(item))
+    def refresh_item(self, item: int, *, draw: bool = True) -> None:
+        """Draw one item again, now or when it is drawn anyway."""
+        top = self.heights.top(item)
+        for line in range(top, top + self.heights.height(item)):
+            self._kept.pop(line, None)
+        if draw:
+            self.refresh_lines(top, self.heights.height(item))
 
     # Drawing.
 
+    def refresh(self, *regions: Region, repaint: bool = True, layout: bool = False, recompose: bool = False) -> Self:
+        """As Textual's; without regions every line is drawn anew."""
+        if not regions:
+            self._kept.clear()
+        return super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)
+
+    def notify_style_update(self) -> None:
+        """Colours may be others."""
+        self._kept.clear()
+        super().notify_style_update()
+
     def render_line(self, y: int) -> Strip:
         width = self.scrollable_content_region.width
+        line = y + self.scroll_offset.y
+        if width != self._kept_width:
+            self._kept.clear()
+            self._kept_width = width
+        kept = self._kept.get(line)
+        if kept is not None:
+            return kept
         base = self.rich_style
         if not self.heights.total:
             return self._notice_line(y, width, base)
-        line = y + self.scroll_offset.y
         if line >= self.heights.total:
             return Strip.blank(width, base)
         item, part = self.heights.at(line)
         drawn = self.draw(item, part, width)
         if item == self.cursor and self.pickable(item):
             return self._cursor_strip(drawn, width, base)
-        return self.paint(drawn, width, base)
+        strip = self.paint(drawn, width, base)
+        if self.lasting(item):
+            if len(self._kept) >= MOST_KEPT:
+                self._kept.clear()
+            self._kept[line] = strip
+        return strip
 
     def _cursor_strip(self, drawn: Line, width: int, base: Style) -> Strip:
         ink = "cursor" if self.has_focus else "blurred"
