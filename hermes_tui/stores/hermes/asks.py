@@ -53,6 +53,8 @@ class Ask:
     """False: rows beyond what the main question finds; mostly none, so they are limited in number."""
     but: str | None = None
     """Where there are too many of them: without the rows the word index answers this for."""
+    loose: str | None = None
+    """A question that finds all of these rows and others, for less: enough where it finds few."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +173,7 @@ def _latin_plan(terms: list[Term], words: Index, indexes: Indexes) -> Plan:
         asks.append(Ask(pairs, expression, main=False))
         gap = _either(gap, _missing(pairs), GLUED_TO_ESCAPE)
     elif trigram is not None:
-        asks.append(Ask(trigram, glued_match(terms), main=False, but=separate_words(terms)))
+        asks.append(Ask(trigram, glued_match(terms), False, separate_words(terms), loosely_glued(terms)))
         gap = _either(gap, None if trigram.inline and trigram.has_calls else _missing(trigram))
     else:
         gap = "1"
@@ -205,9 +207,22 @@ def separate_words(terms: Sequence[Term]) -> str:
 
 def glued_match(terms: Sequence[Term]) -> str:
     """The words as parts of longer ones; of short ones only the longest counts."""
+    return " AND ".join(map(_inside, _long_units(terms)))
+
+
+def loosely_glued(terms: Sequence[Term]) -> str | None:
+    """The same by the first and the last letters of each word; ``None`` where that says no less."""
+    units = _long_units(terms)
+    if all(len(unit) <= TRIGRAM for unit in units):
+        return None
+    ends = dict.fromkeys(end for unit in units for end in (unit[:TRIGRAM], unit[-TRIGRAM:]))
+    return " AND ".join(map(trigram_match, ends))
+
+
+def _long_units(terms: Sequence[Term]) -> list[str]:
     units = [unit.text for term in terms for unit in term.units]
     long = [unit for unit in units if len(unit) >= TRIGRAM]
-    return " AND ".join(_inside(unit) for unit in dict.fromkeys(long or [max(units, key=len)]))
+    return list(dict.fromkeys(long or [max(units, key=len)]))
 
 
 def _inside(unit: str) -> str:

@@ -11,8 +11,11 @@ from dataclasses import replace
 from typing import Any, Final
 
 from hermes_tui.records import dataclass
+from hermes_tui.storage.aside import Aside
 from hermes_tui.storage.reading import ReadConnection
-from hermes_tui.stores.hermes.asks import SCAN, Ask, Plan
+from hermes_tui.stores.hermes.asking import Asking
+from hermes_tui.stores.hermes.asks import SCAN, Ask, Plan, prepare_asking
+from hermes_tui.stores.hermes.schema import Schema
 
 FIRST_PAGE: Final = 60
 """Candidates of the first window: a page of hits and some that are none."""
@@ -22,6 +25,8 @@ FIRST_WINDOW: Final = 20_000
 MOST_WINDOW: Final = 500_000
 WINDOW_S: Final = 0.25
 """A window should take no longer: hits stream, and the store is let go of."""
+TWO_HALVES: Final = 40_000
+"""Rows of a scanned range from which a second connection pays."""
 SMALL_STORE: Final = 20_000
 """Rows; an index over so few is checked row by row, which costs some 20 ms."""
 CHECKED_ROWS: Final = 60
@@ -30,6 +35,8 @@ LIGHT_ROWS: Final = 200_000
 """Newest rows in which oddities are looked for row by row."""
 SCORED_BY_READING: Final = 400
 """Candidates; of fewer, every text is read and scored alike in every store."""
+FEW: Final = 100
+"""Rows that a loose question may find; from so many on the strict one is asked."""
 MANY_ODD: Final = 500
 """Such candidates from which on those are left out that hold the words as they are, only not together."""
 LOST_ROW_BY_ROW: Final = 1_000
@@ -58,9 +65,12 @@ class Window:
 class Candidates:
     """Walks over the ids of a store in one direction."""
 
-    def __init__(self, plan: Plan, low: int, high: int, *, newest: bool, after: int | None = None) -> None:
+    def __init__(
+        self, asking: Asking, plan: Plan, low: int, high: int, *, newest: bool, after: int | None = None
+    ) -> None:
         """Ids from ``low`` to ``high``; ``after``: where an earlier walk ended."""
         self.plan = plan
+        self._asking = asking
         self.notes: list[str] = []
         """What may be missed."""
         self._newest = newest
@@ -175,9 +185,17 @@ class Candidates:
         )
         return [row[0] for row in connection.rows(sql, (ask.match, low, high, limit))]
 
+    def _every(self, connection: ReadConnection, ask: Ask, low: int, high: int) -> list[int]:
+        """All rows of a range that a question finds, or the loose form of it, which mostly finds few more."""
+        if ask.loose is not None:
+            found = self._ask(connection, replace(ask, match=ask.loose), low, high, FEW)
+            if len(found) < FEW:
+                return found
+        return self._ask(connection, ask, low, high, -1)
+
     def _odd(self, connection: ReadConnection, ask: Ask, low: int, high: int, known: set[int]) -> list[int]:
         """Rows only this question finds, as long as there are not too many of them."""
-        ids = [number for number in self._ask(connection, ask, low, high, -1) if number not in known]
+        ids = [number for number in self._every(connection, ask, low, high) if number not in known]
         words = next((one.index for one in self.plan.asks if one.main), None)
         if len(ids) > MANY_ODD and ask.but is not None and words is not None:
             judged = set(self._ask(connection, Ask(words, ask.but), low, high, -1))
@@ -208,11 +226,22 @@ class Candidates:
     def _scan(
         self, connection: ReadConnection, low: int, high: int, where: str, raw: Condition, filters: Condition
     ) -> list[int]:
+        """The rows of a range that may match; of a long one half is read beside the other, in a thread of its own."""
         if low > high:
             return []
         # The text comes first: what the filters test lies behind it in the row, beyond its overflow pages.
         sql = f"SELECT m.id FROM messages m WHERE m.id >= ? AND m.id <= ? AND {raw.sql} AND {filters.sql} AND ({where})"
-        return [row[0] for row in connection.rows(sql, (low, high, *raw.values, *filters.values))]
+        values = (*raw.values, *filters.values)
+        if high - low < TWO_HALVES:
+            return _ids(connection, sql, (low, high, *values))
+        middle = (low + high) // 2
+        aside = Aside(lambda: self._asking.ask(_prepared_ids, sql, (middle + 1, high, *values)))
+        try:
+            found = _ids(connection, sql, (low, middle, *values))
+        finally:
+            # Nothing goes on reading after the question is over.
+            aside.join()
+        return found + aside.answer()
 
     def _adapt(self, took: float) -> None:
         """Larger windows while they are quick."""
@@ -225,3 +254,13 @@ class Candidates:
     def _note(self, text: str) -> None:
         if text not in self.notes:
             self.notes.append(text)
+
+
+def _ids(connection: ReadConnection, sql: str, values: tuple[Any, ...]) -> list[int]:
+    return [row[0] for row in connection.rows(sql, values)]
+
+
+def _prepared_ids(connection: ReadConnection, _: Schema, sql: str, values: tuple[Any, ...]) -> list[int]:
+    """The same over a connection of its own."""
+    connection.prepare(prepare_asking)
+    return _ids(connection, sql, values)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -110,11 +111,13 @@ class _Run:
         self._copies = Copies()
         self._where = NOTHING
         self._raw = Condition()
-        self._candidates = Candidates(SCAN, 1, 0, newest=newest)
+        self._candidates = Candidates(store.asking, SCAN, 1, 0, newest=newest)
         self._proposal = Proposal("scan", iter(()))
         self._damaged = False
         """Whether a page of the tables could not be read."""
         self._lost = 0
+        self._ahead: list[Proposed] = []
+        """Hits read with the scores, not given yet."""
 
     def start(self, proposal: Proposal, after: int | None) -> None:
         """Choose the plan."""
@@ -133,7 +136,7 @@ class _Run:
                 indexes = SURVEYS.of(self._asking.path, connection, schema)
                 plan = plan_for(self._matcher, indexes)
                 proposal.notes += indexes.problems
-            self._candidates = Candidates(plan, low, high, newest=self._newest, after=after)
+            self._candidates = Candidates(self._asking, plan, low, high, newest=self._newest, after=after)
 
         # A profile may have no store yet (facts/hermes.md section 1).
         if Path(self._asking.path).exists():
@@ -149,19 +152,24 @@ class _Run:
 
     def hits(self) -> Iterator[Proposed]:
         """Window after window; the store is closed between two."""
+        ahead, self._ahead = self._ahead, []
+        yield from ahead
         while not self._candidates.done:
             yield from self._asking.ask(self._window)
 
     def ranked(self, limit: int) -> Ranked | None:
         """Scores of the word index, where there are more candidates than are quickly read."""
 
-        def question(connection: ReadConnection, _: Schema) -> list[tuple[float, int]] | None:
+        def question(connection: ReadConnection, schema: Schema) -> list[tuple[float, int]] | None:
             connection.prepare(prepare_asking)
-            try:
-                return self._candidates.scored(connection, self._where.all, limit)
-            except (StoreDamaged, QueryFailed):
-                # The index fails: the walk over the candidates notices it too, and says so.
-                return None
+            found: list[tuple[float, int]] | None = None
+            # Where the index fails, the walk over the candidates notices it too, and says so.
+            with suppress(StoreDamaged, QueryFailed):
+                found = self._candidates.scored(connection, self._where.all, limit)
+            if found is None:
+                # They are read, then: the first of them while the store is open.
+                self._ahead = self._first_hits(connection, schema)
+            return found
 
         scores = None if self._candidates.done else self._asking.ask(question)
         if scores is None:
@@ -177,6 +185,10 @@ class _Run:
 
     def _window(self, connection: ReadConnection, schema: Schema) -> list[Proposed]:
         connection.prepare(prepare_asking)
+        return self._first_hits(connection, schema)
+
+    def _first_hits(self, connection: ReadConnection, schema: Schema) -> list[Proposed]:
+        """The hits of the next window; of a damaged store those of the next that can be read."""
         for _ in range(TRIES):
             if self._candidates.done:
                 break

@@ -6,14 +6,18 @@ import json
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from hermes_tui.storage.errors import Interrupted
 from hermes_tui.storage.fulltext import Matcher, parse_query
+from hermes_tui.storage.reading import ReadConnection
 from hermes_tui.stores.hermes import candidates
 from hermes_tui.stores.hermes.package import PACKAGE
+from hermes_tui.stores.hermes.store import HermesStore
 from hermes_tui.stores.matching import without_escapes
 from hermes_tui.stores.protocol import Proposed, SearchFilters
 from tests.unit.search.layouts import DAMAGES, LAYOUTS, Row, make_store
@@ -137,6 +141,46 @@ def test_every_layout_gives_what_a_reader_of_every_row_finds(layout: str, rows: 
         path = make_store(Path(folder) / "state.db", layout, rows)
         for query in queries:
             check(path, parse_query(query), rows)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(rows=st.lists(ROWS, min_size=1, max_size=9), query=QUERIES, least=st.sampled_from([0, 1, 3]))
+def test_two_halves_read_side_by_side_hold_every_hit(rows: list[Row], query: str, least: int) -> None:
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:
+        patched.setattr(candidates, "TWO_HALVES", least)
+        check(make_store(Path(folder) / "state.db", "none", rows), parse_query(query), rows)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(rows=st.lists(PLAIN_ROWS, min_size=1, max_size=9), query=PLAIN_QUERIES, few=st.sampled_from([0, 1, 2]))
+def test_the_strict_question_finds_what_the_loose_one_does(rows: list[Row], query: str, few: int) -> None:
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:
+        patched.setattr(candidates, "FEW", few)
+        # Not row by row: what the indexes propose is all there is.
+        patched.setattr(candidates, "SMALL_STORE", 0)
+        patched.setattr(candidates, "CHECKED_ROWS", -1)
+        check(make_store(Path(folder) / "state.db", "inline", rows), parse_query(query), rows)
+
+
+@pytest.mark.parametrize("stopped", ["first", "second"])
+def test_a_half_that_is_stopped_stops_the_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stopped: str) -> None:
+    """Whichever half is interrupted: the search ends with that, and neither connection stays open."""
+    path = make_store(tmp_path / "state.db", "none", [Row(content=f"docker {number}") for number in range(9)])
+    (store,) = PACKAGE.open(path, {"HOME": "/nowhere"})
+    assert isinstance(store, HermesStore)
+    monkeypatch.setattr(candidates, "TWO_HALVES", 0)
+    read = candidates._ids
+
+    def stopping(connection: ReadConnection, sql: str, values: tuple[Any, ...]) -> list[int]:
+        if values[0] == (1 if stopped == "first" else 6):
+            store.interrupt()
+        return read(connection, sql, values)
+
+    monkeypatch.setattr(candidates, "_ids", stopping)
+    proposal = store.propose(parse_query("docker"), SearchFilters(), "newest")
+    with pytest.raises(Interrupted):
+        list(proposal.messages)
+    assert not store.asking.interrupts._alive
 
 
 @pytest.mark.parametrize("damage", DAMAGES[1:])
