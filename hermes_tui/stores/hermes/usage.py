@@ -122,8 +122,9 @@ def _spent(schema: Schema, grouping: CostGrouping, daily: bool) -> str:
     per_session = (
         f"SELECT u.session_id AS id, sum(iif({task} = '', {used}, 0)) AS main FROM session_model_usage u GROUP BY 1"
     )
+    place = schema.row("sessions", "s")
     totals = (
-        f"SELECT s.rowid AS place, t.id AS known, {total} AS own, ifnull(t.main, 0) AS main"
+        f"SELECT {place} AS place, t.id AS known, {total} AS own, ifnull(t.main, 0) AS main"
         f" FROM sessions s LEFT JOIN ({per_session}) t ON t.id = s.id WHERE typeof(s.id) = 'text'"
     )
     stands_in = f"SELECT place FROM ({totals}) WHERE own > main OR known IS NULL"
@@ -134,8 +135,8 @@ def _spent(schema: Schema, grouping: CostGrouping, daily: bool) -> str:
     return (
         f"WITH stand_in(place) AS MATERIALIZED ({stands_in}){by_day}"
         f" SELECT {_used_columns(schema, grouping)} FROM session_model_usage u JOIN sessions s ON s.id = u.session_id"
-        f" WHERE NOT ({task} = '' AND s.rowid IN (SELECT place FROM stand_in)){skip}"
-        f" UNION ALL SELECT {own} FROM stand_in JOIN sessions s ON s.rowid = stand_in.place WHERE {instead}{skip}{days}"
+        f" WHERE NOT ({task} = '' AND {place} IN (SELECT place FROM stand_in)){skip}"
+        f" UNION ALL SELECT {own} FROM stand_in JOIN sessions s ON {place} = stand_in.place WHERE {instead}{skip}{days}"
     )
 
 

@@ -127,3 +127,24 @@ def test_a_model_of_an_older_part_finds_the_conversation(cli: Cli, tmp_path: Pat
         assert [row["id"] for row in found] == ([] if "--channel" in options else [NAMES["chain4"]])
     alone = cli("list", "--model", "early-1", "--sessions", "--json", store=store).json["sessions"]
     assert [row["id"] for row in alone] == [NAMES["chain1"]]
+
+
+def test_sessions_without_rowid_cost_what_they_list(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    with closing(apsw.Connection(str(path))) as connection:
+        connection.execute(
+            "CREATE TABLE sessions(id TEXT PRIMARY KEY, source TEXT, started_at REAL, parent_session_id TEXT,"
+            " end_reason TEXT, model TEXT, input_tokens INTEGER, output_tokens INTEGER, api_call_count INTEGER)"
+            " WITHOUT ROWID;"
+            "CREATE TABLE messages(id INTEGER PRIMARY KEY, session_id TEXT, role TEXT, content TEXT, timestamp REAL);"
+            "CREATE TABLE session_model_usage(session_id TEXT, model TEXT, task TEXT, input_tokens INTEGER,"
+            " output_tokens INTEGER, api_call_count INTEGER, PRIMARY KEY(session_id, model, task)) WITHOUT ROWID;"
+            "INSERT INTO sessions VALUES('one', 'cli', 1772400000, NULL, NULL, 'm', 10, 5, 1),"
+            " ('two', 'cli', 1772400001, NULL, NULL, 'm', 7, 3, 1);"
+            "INSERT INTO session_model_usage VALUES('one', 'm', '', 10, 5, 1), ('two', 'm', '', 2, 1, 1)"
+        )
+    listed = cli("list", "--json", store=path)
+    assert (listed.code, [row["input_tokens"] for row in listed.json["sessions"]]) == (0, [7, 10])
+    for by in ("model", "day", "session"):
+        cost = cli("cost", "--by", by, "--json", store=path)
+        assert (cost.code, cost.json["totals"]["input_tokens"], cost.json["totals"]["sessions"]) == (0, 17, 2)
