@@ -97,6 +97,14 @@ def is_prompt(payload: Mapping[str, object]) -> bool | None:
     return None
 
 
+def is_contextual(payload: Mapping[str, object]) -> bool:
+    """Whether a user message is context the program put there: a prompt or the summary of a compaction is none."""
+    kinds = _content_kinds(payload)
+    if kinds:
+        return not any(kind.startswith(("user.", "compaction.")) for kind in kinds)
+    return message_text(payload).lstrip().startswith(INJECTED)
+
+
 def _content_kinds(payload: Mapping[str, object]) -> list[str]:
     kinds = mapping(payload.get("internal_chat_message_metadata_passthrough")).get("content_item_kinds")
     return [kind for kind in kinds if isinstance(kind, str)] if isinstance(kinds, list) else []

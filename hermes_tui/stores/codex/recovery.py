@@ -7,10 +7,11 @@ rolled back is the base, and what stands before it is never looked at.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, Literal
 
 from hermes_tui.model import IgnoredRecord, Message, MessageHead, MessageKind, PowerCut, Problem, SessionId
+from hermes_tui.records import dataclass
 from hermes_tui.storage.jsonl import BLOCK, Record, read_piece, read_records, read_records_backward
 from hermes_tui.stores.codex import items
 from hermes_tui.stores.codex.entries import TURN_ENDS, TURN_STARTS
@@ -33,6 +34,10 @@ _KNOWN_TYPES: Final = SETTINGS_TYPES | {
 }  # fmt: skip
 """Types of lines the program knows (facts/codex.md section 2)."""
 _NOT_SENT: Final = frozenset({"ghost_snapshot"})
+SUMMARY_BEGINNING: Final = "Another language model started to solve this problem"
+"""How the summaries of the program's compactions begin: a later one does not keep them as user messages."""
+NO_SUMMARY: Final = "(no summary available)"
+"""What the program sends for an empty one."""
 
 
 @dataclass(slots=True)
@@ -64,6 +69,9 @@ class _Segment:
 
     turn_id: str | None = None
     is_user: bool = False
+    compacted: bool = False
+    renewed: bool = False
+    """The whole world state was told since its last compaction."""
     base: _Met | None = None
     baseline: Literal["unset", "cleared"] | Mapping[str, object] = "unset"
     dropped: bool = False
@@ -103,7 +111,9 @@ class _WayBack:
             self.rollbacks += turn_count(line.payload.get("num_turns"))
         elif kind in TURN_ENDS:
             self._named(string(line.payload.get("turn_id")))
-        elif is_user_event(line):
+        elif line.type == "world_state":
+            self._world_state(line.payload)
+        elif begins_turn(line):
             self._open().is_user = True
         met.segment = self.segment
         if line.type in ("response_item", "compacted", "world_state") or kind == "thread_rolled_back":
@@ -131,10 +141,15 @@ class _WayBack:
 
     def _compacted(self, met: _Met) -> None:
         segment = self._open()
+        segment.compacted = True
         if segment.baseline == "unset":
             segment.baseline = "cleared"
         if segment.base is None and isinstance(met.line.payload.get("replacement_history"), list):
             segment.base = met
+
+    def _world_state(self, payload: Mapping[str, object]) -> None:
+        segment = self._open()
+        segment.renewed = segment.renewed or (payload.get("full") is not False and not segment.compacted)
 
     def _turn_context(self, payload: Mapping[str, object]) -> None:
         segment = self._open()
@@ -159,7 +174,7 @@ class _WayBack:
             return
         if self.base is None:
             self.base = segment.base
-        if self.baseline == "unset" and (segment.is_user or segment.baseline == "cleared"):
+        if self.baseline == "unset" and (segment.is_user or segment.renewed or segment.baseline == "cleared"):
             self.baseline = segment.baseline
 
     def finish(self) -> None:
@@ -167,13 +182,13 @@ class _WayBack:
         self._close()
 
 
-def is_user_event(line: Line) -> bool:
-    """Whether an event makes its turn one of the user's (section 9, step 2)."""
-    if line.type != "event_msg":
-        return False
-    if line.kind == "item_completed":
+def begins_turn(line: Line) -> bool:
+    """Whether a line makes its turn one of the user's: a prompt, raw or told, or another agent's order (section 9)."""
+    if line.type == "response_item":
+        return _is_user_turn(line.payload)
+    if line.type == "event_msg" and line.kind == "item_completed":
         return mapping(line.payload.get("item")).get("type") == "UserMessage"
-    return line.kind == "user_message"
+    return line.type == "inter_agent_communication" or (line.type == "event_msg" and line.kind == "user_message")
 
 
 def backward(spans: Sequence[Span], ends: Mapping[str, int], ignored: list[IgnoredRecord]) -> Iterator[_Met]:
@@ -279,7 +294,7 @@ def rebuild(spans: Sequence[Span], ends: Mapping[str, int] | None = None) -> Reb
     world = _world_state(suffix)
     window = _window(way.base, suffix, spans)
     baseline: dict[str, object] | None = None
-    if isinstance(way.baseline, Mapping):
+    if isinstance(way.baseline, Mapping) and not any(_keeps_no_history(met) for met in suffix):
         baseline = {**way.baseline, "world_state": world}
     return Rebuilt(_paired(history, way.ignored), way.base, baseline, window, way.ignored)
 
@@ -307,7 +322,7 @@ def _replay(base: _Met | None, suffix: Sequence[_Met], ignored: list[IgnoredReco
             else:
                 ignored.append(IgnoredRecord(met.span.path, met.record.line or None, reason))
         elif met.line.type == "compacted":
-            if met.segment is None or not met.segment.dropped:
+            if _keeps_no_history(met):
                 history = _old_compaction(history, met)
         elif met.line.type == "event_msg":
             history = _rolled_back(history, turn_count(payload.get("num_turns")))
@@ -333,21 +348,32 @@ def _replacement(met: _Met) -> list[Item]:
     ]
 
 
+def _keeps_no_history(met: _Met) -> bool:
+    """Whether a line is a compaction of 2025, which has only a message: those are never a base, but replayed."""
+    return met.line.type == "compacted" and not isinstance(met.line.payload.get("replacement_history"), list)
+
+
 def _old_compaction(history: list[Item], met: _Met) -> list[Item]:
     """A compaction of 2025 kept all user messages and its summary as one more (section 9, step 3)."""
-    replacement = _replacement(met)
-    if replacement:
-        return replacement
-    kept = [item for item in history if _is_user_turn(item.payload)]
-    message = string(met.line.payload.get("message"))
-    if message is None:
+    kept = [item for item in history if _is_user_turn(item.payload) and not _is_told_summary(item.payload)]
+    text = met.line.payload.get("message")
+    if not isinstance(text, str):
         return kept
-    payload = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": message}]}
+    content = [{"type": "input_text", "text": text or NO_SUMMARY}]
+    payload = {"type": "message", "role": "user", "content": content}
     return [*kept, Item(payload, met.span, met.record, 0, met.line.at, from_compaction=True)]
 
 
 def _is_user_turn(payload: Mapping[str, object]) -> bool:
-    return payload.get("type") == "message" and payload.get("role") == "user" and items.is_prompt(payload) is not False
+    """Whether an item is where a rollback may cut: summaries are as well."""
+    if payload.get("type") == "agent_message":
+        return True
+    return payload.get("type") == "message" and payload.get("role") == "user" and not items.is_contextual(payload)
+
+
+def _is_told_summary(payload: Mapping[str, object]) -> bool:
+    """Whether a message is another agent's, or says itself that it is a summary."""
+    return payload.get("type") != "message" or items.message_text(payload).startswith(SUMMARY_BEGINNING)
 
 
 def _is_context(payload: Mapping[str, object]) -> bool:
@@ -405,7 +431,7 @@ def _window(base: _Met | None, suffix: Sequence[_Met], spans: Sequence[Span]) ->
         if isinstance(number, int) and not isinstance(number, bool):
             return number
     older = 0 if base is None else 1 + _count_before(base, spans)
-    return len(own) + older
+    return older + sum(met.line.type == "compacted" for met in suffix)
 
 
 def _count_before(base: _Met, spans: Sequence[Span]) -> int:
