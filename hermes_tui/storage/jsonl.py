@@ -144,9 +144,20 @@ def read_line_at(path: str | os.PathLike[str], offset: int, length: int, line: i
         OSError: the file cannot be opened or is none.
     """
     with open_log(path) as file:
-        wanted = length if length <= GIANT_LINE else GIANT_HEAD
-        # The newline is read too: it tells a complete line from the last one.
-        raw = exactly(source_of(file, offset), wanted + 1)
+        raw = exactly(source_of(file, offset), line_bytes(length))
+    return line_in(raw, offset, length, line)
+
+
+def line_bytes(length: int) -> int:
+    """How many bytes :func:`line_in` needs of a line."""
+    return (length if length <= GIANT_LINE else GIANT_HEAD) + 1
+
+
+def line_in(raw: bytes, offset: int, length: int, line: int) -> Record:
+    """The record of a line whose place is known, from the bytes there: the line, of a giant one its head, and one more.
+
+    The byte behind the line tells a complete line from the last one.
+    """
     if length > GIANT_LINE:
         return _giant(line, offset, length, raw[:GIANT_HEAD], complete=True)
     text, newline = raw[:length], raw[length : length + 1]

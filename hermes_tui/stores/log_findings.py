@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from hermes_tui.model import Finding, Problem, SessionId
+from hermes_tui.records import dataclass
 from hermes_tui.stores.log_index import LogIndex
 
 UNREADABLE_LINES: Final = "unreadable-lines"
+ABSURD_TIMES: Final = "absurd-time"
 NAMED_PATHS: Final = 20
 """Paths a finding names; its count tells the rest."""
 NAMED_SESSIONS: Final = 3
@@ -17,6 +19,8 @@ _ADVICE: Final = {
     UNREADABLE_LINES: "`show ID` lists them with line and reason; the rest of each log is shown.",
     "session-format-unsupported": "Only their headers are shown; an agent that knows the format can open them.",
 }
+
+_SAID: Final = {ABSURD_TIMES: "with a time that is none"}
 
 
 @dataclass(slots=True)
@@ -44,9 +48,8 @@ class ProblemTally:
     def findings(self) -> Iterator[Finding]:
         """One finding a kind, with the first reason as it was met."""
         for code, kind in self._kinds.items():
-            detail = (
-                f"{counted(kind.places, 'place')} in {counted(len(kind.paths), 'log')} cannot be read: {kind.first}"
-            )
+            where = f"{counted(kind.places, 'place')} in {counted(len(kind.paths), 'log')}"
+            detail = f"{where} {_SAID.get(code, 'cannot be read')}: {kind.first}"
             yield Finding(code, "warn", detail, kind.places, _ADVICE.get(code), tuple(sorted(kind.paths)[:NAMED_PATHS]))
 
 

@@ -44,6 +44,21 @@ _NOTICES: Final = frozenset(
 _GIANT_TYPE: Final = re.compile(
     rb'"type"\s*:\s*"(?P<outer>[a-z_]+)"\s*,\s*"payload"\s*:\s*\{\s*"type"\s*:\s*"(?P<inner>[A-Za-z_]+)"'
 )
+_GIANT_EVENTS: Final = {
+    "UserMessage": Nature("prompt", "user"), "user_message": Nature("prompt", "user"),
+    "AgentMessage": Nature("reply", "assistant"), "agent_message": Nature("reply", "assistant"),
+    "Reasoning": Nature("reasoning", None), "agent_reasoning": Nature("reasoning", None),
+    "CommandExecution": Nature("tool-result", None, "CommandExecution"),
+    "FileChange": Nature("tool-result", None, "FileChange"), "McpToolCall": Nature("tool-result", None, "McpToolCall"),
+    **{kind: said for kind, said in _TWIN_EVENTS.items() if said.kind == "tool-result"},
+}  # fmt: skip
+"""What events say that have a raw twin, by their type."""
+_GIANT_EVENT: Final = re.compile(
+    rb'"type"\s*:\s*"event_msg"\s*,\s*"payload"\s*:\s*\{\s*"type"\s*:\s*"(?:item_completed"[^{]*"item"\s*:\s*\{\s*'
+    rb'(?:"id"\s*:\s*"[^"]*"\s*,\s*)?"type"\s*:\s*"(?P<item>[A-Za-z]+)"|(?P<event>[a-z_]+)")'
+)
+GIANT_REACH: Final = 600
+"""Bytes of a giant line within which its type stands."""
 _GIANT_BARE: Final = re.compile(rb'"type"\s*:\s*"([a-z_]+)"')
 _GIANT_WORDS: Final = {
     key: re.compile(rb'"' + key.encode() + rb'"\s*:\s*"([^"\\]{1,200})"') for key in ("role", "id", "call_id", "name")
@@ -106,6 +121,8 @@ class Entry:
 
 
 TEXT_KEY: Final = "t:"
+GIANT_KEY: Final = "g:"
+"""How an event without an id waits for a raw item that is too long as well."""
 
 
 def kept_by(payload: Mapping[str, object]) -> frozenset[str]:
@@ -184,17 +201,38 @@ class Assembler:
     def feed_giant(self, record: Record, *, copied: bool = False) -> None:
         """Take in a line that was not loaded: what it is, is told by its head."""
         self._count += 1
-        entry = giant_entry(record)
-        if entry is not None:
-            entry.copied = copied
+        before = len(self._queue)
+        told = giant_event(record)
+        if told is not None:
+            self._giant_event(told)
+        elif (entry := giant_entry(record)) is not None:
             if entry.kind == "prompt":
                 entry.due = self._count + LOOKAHEAD
                 self._users.append((entry, "", ""))
             for key in (entry.id, entry.call_id):
                 if key is not None and entry.kind != "tool-call":
                     self._met(key)
+            self._claim(GIANT_KEY + entry.kind)
             self._put(entry)
+        for place in range(before, len(self._queue)):
+            self._queue[place].copied = copied
         self._drain()
+
+    def _giant_event(self, entry: Entry) -> None:
+        """An event whose text was not loaded: its twin is known by its id, else by being as long."""
+        if entry.kind != "prompt":
+            name = entry.call_id or entry.id
+            self._twin(entry, (GIANT_KEY + entry.kind if name is None else f"i{name}",))
+            return
+        self._user_events = True
+        for place in range(len(self._users) - 1, -1, -1):
+            raw = self._users[place][0]
+            if raw.length > GIANT_LINE:
+                raw.kind, raw.due = "prompt", 0
+                del self._users[place]
+                return
+        entry.event = True
+        self._put(entry)
 
     def finish(self) -> None:
         """No more lines: nothing waits any longer."""
@@ -441,17 +479,35 @@ class Assembler:
             self._put(Entry(record, Nature("notice", None), line.stamp, None))
 
 
+def giant_event(record: Record) -> Entry | None:
+    """The entry of an event too long to load that repeats a raw item; ``None`` for any other line."""
+    found = _GIANT_EVENT.search(record.raw[:GIANT_REACH])
+    if found is None:
+        return None
+    words = _giant_words(record)
+    said = _GIANT_EVENTS.get((found["item"] or found["event"]).decode())
+    if said is None:
+        return None
+    if said.kind == "tool-result":
+        said = said._replace(call_id=words.get("call_id") or words.get("id"))
+    return Entry(record, said, None, words.get("id"))
+
+
+def _giant_words(record: Record) -> dict[str, str]:
+    return {
+        key: match[1].decode("utf-8", "replace")
+        for key, pattern in _GIANT_WORDS.items()
+        if (match := pattern.search(record.raw[:2000]))
+    }
+
+
 def giant_entry(record: Record) -> Entry | None:
     """The entry of a line too long to load; ``None`` for settings."""
     found = _GIANT_TYPE.search(record.raw[:400])
     outer, inner = (found["outer"].decode(), found["inner"].decode()) if found else _giant_outer(record.raw[:400])
     if outer in SETTINGS_TYPES:
         return None
-    words = {
-        key: match[1].decode("utf-8", "replace")
-        for key, pattern in _GIANT_WORDS.items()
-        if (match := pattern.search(record.raw[:2000]))
-    }
+    words = _giant_words(record)
     if outer == "response_item":
         payload: dict[str, object] = {"type": inner, **words}
         return Entry(record, items.nature(payload), None, words.get("id"))

@@ -14,12 +14,11 @@ from hermes_tui.stores.codex.ledger import Ledger
 from hermes_tui.stores.codex.live import LiveEntries
 from hermes_tui.stores.codex.oldest import is_oldest, read_document
 from hermes_tui.stores.codex.reader import LineReader, entry_id
-from hermes_tui.stores.codex.rollout import Line, Meta, id_time, raw, seconds, string
+from hermes_tui.stores.codex.rollout import Line, Meta, id_time, is_usual_stamp, odd_time, raw, seconds, string
 from hermes_tui.stores.conversation import SPARKLINE_POINTS, latest
 from hermes_tui.stores.log_source import MALFORMED, LogFile, LogSummary, problem_of
 from hermes_tui.text import RawText
 
-_STAMP_LENGTH: Final = len("2026-11-29T16:35:31.791Z")
 _ITEMS_NEEDED: Final = frozenset({"UserMessage", "ContextCompaction"})
 """Items of ``item_completed`` that say more than a raw twin."""
 _TWINS: Final = frozenset(
@@ -50,6 +49,10 @@ class CodexFold:
         self._end = 0
         """Bytes fed so far."""
         self._stamp = ""
+        self._odd_time = False
+        """A time was met that is none: which lines have one is told by looking at each."""
+        self._record: Record | None = None
+        """The one that is being fed."""
         self._awaited: set[str] = set()
         """Events that were passed over and whose raw twins did not come yet."""
         self._reader = LineReader(log.path, self._take, self._seen)
@@ -73,7 +76,7 @@ class CodexFold:
 
     def feed(self, record: Record) -> None:
         """Take in one record."""
-        self._end = record.end
+        self._end, self._record = record.end, record
         value = record.value
         if value is None or record.problem is not None:
             self._damage(record)
@@ -92,7 +95,7 @@ class CodexFold:
     def _spend(self, payload: dict[str, Any], value: dict[str, Any], record: Record) -> bool:
         """Take in a usage record, which no entry of the transcript depends on."""
         reader, stamp = self._reader, value.get("timestamp")
-        if reader.owner.copied or type(stamp) is not str or len(stamp) != _STAMP_LENGTH:
+        if reader.owner.copied or type(stamp) is not str or not is_usual_stamp(stamp):
             return False
         reader.pass_over()
         reader.ledger.feed(Line("token_usage_record", payload, stamp, None), record, copied=False)
@@ -140,7 +143,8 @@ class CodexFold:
     def passed(self, end: int, stamp: str) -> None:
         """All lines up to this offset were taken in; of those told by their first bytes the newest time is this."""
         self._end = end
-        self._stamped(stamp)
+        if stamp:
+            self._stamped(stamp)
 
     def twin_met(self, item: str) -> None:
         """An event that repeats the raw item of this id was met."""
@@ -207,8 +211,12 @@ class CodexFold:
         return True
 
     def _stamped(self, stamp: object) -> None:
-        if type(stamp) is str and stamp > self._stamp and len(stamp) == _STAMP_LENGTH:
-            self._stamp = stamp
+        if type(stamp) is str and is_usual_stamp(stamp):
+            self._stamp = max(stamp, self._stamp)
+        elif (at := seconds(stamp)) is not None:
+            self._at = latest(self._at, at)
+        else:
+            self._odd_time = True
 
     def _damage(self, record: Record) -> None:
         if record.problem is not None:
@@ -226,16 +234,13 @@ class CodexFold:
             self._problems.append(Problem(self._log.path, record.line or None, record.offset, reason))
 
     def _seen(self, line: Line) -> None:
-        stamp = line.stamp
-        if stamp is not None:
-            if self._first_at is None:
-                self._first_at = seconds(stamp)
-            if len(stamp) == _STAMP_LENGTH and stamp[-1] == "Z":
-                # All alike: the later one is the greater string.
-                if stamp > self._stamp:
-                    self._stamp = stamp
-            else:
-                self._at = latest(self._at, seconds(stamp))
+        if line.enveloped or seconds(line.stamp) is not None:
+            self._stamped(line.stamp)
+        if self._first_at is None:
+            self._first_at = seconds(line.stamp)
+        record = self._record
+        if self._precise and record is not None and (reason := odd_time(line)) is not None:
+            self._problems.append(Problem(self._log.path, record.line or None, record.offset, reason))
         if line.type == "turn_context" and self._cwd is None:
             self._cwd = raw(line.payload.get("cwd"))
         elif line.type == "event_msg":
@@ -273,11 +278,13 @@ class CodexFold:
         copy._reader.take_over(self._reader)
         copy._problems, copy._awaited, copy._live = self._problems.copy(), self._awaited.copy(), self._live.copy()
         copy._title, copy._cwd, copy._at, copy._first_at = self._title, self._cwd, self._at, self._first_at
-        copy._stamp, copy._end = self._stamp, self._end
+        copy._stamp, copy._end, copy._odd_time = self._stamp, self._end, self._odd_time
         return copy
 
     def _doubtful(self) -> bool:
         """Whether an event may stand for a raw item that is lost: by damage, or because the program was killed."""
+        if self._live.lost or self._odd_time:
+            return True
         open_turn, small = self._reader.ledger.turn_open, self._end < _MOST_READ_AGAIN
         if open_turn and not small:
             # What waits for its twin or its output is mostly on its way; when the turn has ended it is looked at.
@@ -354,6 +361,7 @@ class CodexFold:
                 "at": self._at,
                 "first": self._first_at,
                 "stamp": self._stamp,
+                "odd": self._odd_time,
                 "end": self._end,
                 "awaited": sorted(self._awaited),
             }
@@ -365,7 +373,7 @@ class CodexFold:
         self._live.restore(state["live"])
         self._title, self._cwd = state["title"], state["cwd"]
         self._at, self._first_at = state["at"], state["first"]
-        self._stamp, self._end = state["stamp"], state["end"]
+        self._stamp, self._end, self._odd_time = state["stamp"], state["end"], state["odd"]
         self._awaited = set(state["awaited"])
 
 

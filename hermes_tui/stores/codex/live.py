@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from copy import copy
 from typing import Any
 
@@ -24,6 +24,10 @@ class LiveEntries:
         self._turn_start: Link | None = None
         self._turn_counted = False
         self._in_turn = False
+        self._taken_up = False
+        """Turns from before it was put away are not known."""
+        self.lost = False
+        """A rollback was met that may take back such turns: only the whole file tells what is left."""
 
     def __iter__(self) -> Iterator[Link]:
         """The entries, newest first."""
@@ -82,6 +86,7 @@ class LiveEntries:
         return len(found), dropped
 
     def _roll_back(self, turns: object) -> None:
+        self.lost = self.lost or self._taken_up
         for _ in range(min(turn_count(turns), len(self._turns))):
             self._newest = self._turns.pop()
 
@@ -91,15 +96,16 @@ class LiveEntries:
         made._turns = self._turns.copy()
         return made
 
-    def dump(self) -> list[object]:
-        """The state as JSON values. Turns are forgotten: only old files have rollbacks, and those do not grow."""
-        return [link[:3] for link in reversed(list(self))]
+    def dump(self) -> dict[str, object]:
+        """The state as JSON values. Turns are forgotten: only old files have rollbacks, and those seldom grow."""
+        return {"links": [link[:3] for link in reversed(list(self))], "lost": self.lost}
 
-    def restore(self, state: list[Any]) -> None:
+    def restore(self, state: Mapping[str, Any]) -> None:
         """Take up the state again."""
-        for key, text, kind in state:
+        for key, text, kind in state["links"]:
             self._newest = (key, text, kind, self._newest)
         self._turn_start = self._newest
+        self._taken_up, self.lost = True, state["lost"]
 
 
 def turn_count(turns: object) -> int:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 from hermes_tui.model import SessionId
+from hermes_tui.records import dataclass
 from hermes_tui.text import RawText
 
 UUID: Final = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
@@ -18,6 +18,13 @@ _USUAL_NAME: Final = re.compile(
 )
 """Most names, without going back and forth in them."""
 _STAMP: Final = re.compile(r"^(\d{4})-(\d\d)-(\d\d)T(\d\d)-(\d\d)-(\d\d)$")
+USUAL_STAMP: Final = (
+    "20[0-9]{2}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9][.][0-9]{3}Z"
+)
+"""A time of this century as the program writes it."""
+_USUAL_STAMP: Final = re.compile(USUAL_STAMP)
+ABSURD_TIME: Final = "absurd time"
+"""How the problem begins of a line whose time is shown as unknown."""
 EARLIEST: Final = 946_684_800.0
 """2000-01-01: a time before it, or after :data:`LATEST`, is absurd and counts as unknown."""
 LATEST: Final = 4_102_444_800.0
@@ -72,6 +79,11 @@ def seconds(stamp: object) -> float | None:
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return sane(moment.timestamp())
+
+
+def is_usual_stamp(stamp: object) -> bool:
+    """Whether a time stands as the program writes it: of such strings the later time is the greater one."""
+    return type(stamp) is str and _USUAL_STAMP.fullmatch(stamp) is not None
 
 
 def sane(at: object) -> float | None:
@@ -142,6 +154,14 @@ def _bare_line(value: Mapping[str, object], kind: object, stamp: str | None) -> 
     if kind is None and isinstance(value.get("id"), str) and stamp is not None:
         return Line("session_meta", value, stamp, None, enveloped=False)
     return Line(kind if isinstance(kind, str) else "", value, stamp, None, enveloped=False)
+
+
+def odd_time(line: Line) -> str | None:
+    """Why a line's time is shown as unknown; ``None`` where it is known, or where its format has none."""
+    if not line.enveloped or is_usual_stamp(line.stamp) or seconds(line.stamp) is not None:
+        return None
+    told = "there is none" if line.stamp is None else repr(line.stamp[:40])
+    return f"{ABSURD_TIME}: {told}; shown as unknown"
 
 
 def mapping(value: object) -> Mapping[str, object]:

@@ -20,7 +20,7 @@ from hermes_tui.storage.log_lines import Lines
 from hermes_tui.stores.codex import items
 from hermes_tui.stores.codex.fold import CodexFold
 from hermes_tui.stores.codex.index_texts import CodexTexts, event_keys, raw_keys
-from hermes_tui.stores.codex.rollout import seconds, string
+from hermes_tui.stores.codex.rollout import USUAL_STAMP, seconds, string
 from hermes_tui.stores.log_source import Feed, Say
 
 _WORD: Final = rb'[^"\\\x00-\x1f\x80-\xff]'
@@ -30,7 +30,7 @@ _TOOL_ITEMS: Final = (
     rb"|ImageGeneration"
 )
 _HEAD: Final = re.compile(
-    rb'\{"timestamp":"(2[0-9]{3}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-5][0-9]\.[0-9]{3}Z)",'
+    rb'\{"timestamp":"(' + USUAL_STAMP.encode() + rb')",'
     rb'(?:"ordinal":[0-9]{1,15},)?"type":"(?:'
     rb'event_msg","payload":\{"type":"(?:'
     rb'token_count","info":\{"total_token_usage":\{[^{}\\]*\},"last_token_usage":\{"input_tokens":[1-9]()'

@@ -10,9 +10,11 @@ from dataclasses import replace
 from typing import Any, ClassVar, Final
 
 from hermes_tui.model import (
+    COUNTED_KINDS,
     Finding,
     Lineage,
     LineageNode,
+    MessageKind,
     PowerCut,
     Problem,
     Recovery,
@@ -43,11 +45,12 @@ from hermes_tui.stores.codex.index_texts import CodexTexts
 from hermes_tui.stores.codex.oldest import is_oldest
 from hermes_tui.stores.codex.peek import forked_from, peek
 from hermes_tui.stores.codex.picture import PASSING, Picture, dump_picture, load_picture
-from hermes_tui.stores.codex.rollout import raw, read_name, source_word
+from hermes_tui.stores.codex.rollout import ABSURD_TIME, raw, read_name, source_word
 from hermes_tui.stores.codex.skim import CodexSkim, passed_over
 from hermes_tui.stores.codex.spans import Span, ThreadFiles, first_meta
 from hermes_tui.stores.codex.transcript import CodexTranscript, span_records
 from hermes_tui.stores.conversation import RUNNING_SECONDS
+from hermes_tui.stores.log_findings import ABSURD_TIMES
 from hermes_tui.stores.log_source import PULSE_EVERY, LineTaker, LogFile, LogFold, LogSummary, Say
 from hermes_tui.stores.log_texts import LogTexts
 from hermes_tui.stores.logs import PEEKS_KEPT, LogIndex, LogStore, Peeked, with_requests
@@ -300,7 +303,7 @@ class CodexStore(LogStore):
         while source is not None and source.lineage_kind == "fork" and source.parent_id and source.id not in seen:
             seen.add(source.id)
             source = by_id.get(source.parent_id, None)
-        return replace(row, preview=_prompt_of(source) or row.preview)
+        return row if source is None else replace(row, preview=source.preview or row.preview)
 
     # ------------------------------------------------------------------------------------------------ whole rows
 
@@ -428,6 +431,10 @@ class CodexStore(LogStore):
             return replace(status, lag=None, fallbacks=((fallback, 1),))
         return replace(status, origin="agent-mirror", lag=len(picture.unlisted))
 
+    def problem_code(self, problem: Problem) -> str:
+        """See :meth:`LogStore.problem_code`."""
+        return ABSURD_TIMES if problem.reason.startswith(ABSURD_TIME) else super().problem_code(problem)
+
     def own_findings(self, index: LogIndex) -> Sequence[Finding]:
         """See :meth:`LogStore.own_findings`."""
         del index
@@ -476,22 +483,23 @@ class CodexStore(LogStore):
         self, index: LogIndex, row: SessionRow, summaries: Sequence[LogSummary]
     ) -> Iterator[LineageNode]:
         """A reverted thread: a node for each of its files, with its own part, so that they sum up to the thread."""
-        spans = self._files().spans(row.id)
+        living = self._living(row.id)
         for number, (log, summary) in enumerate(zip(index.logs_of[row.id], summaries, strict=True)):
-            own = with_requests(summary)
-            try:
-                living = self._across(log.path, (span for span in spans if span.path == log.path), {})
-                own = replace(own, message_count=living.message_count, tool_call_count=living.tool_call_count)
-            except OSError:
-                pass  # the file cannot be read any more: its own summary counts that as a problem
+            kinds = [kind for path, kind in living if path == log.path]
+            own = replace(with_requests(summary), message_count=len(kinds), tool_call_count=kinds.count("tool-call"))
             if number == 0:
-                first = replace(own, title=row.title, parent_id=row.parent_id, lineage_kind=row.lineage_kind)
-                yield self._node(index, row.id, replace(first, id=row.id), (summary,))
+                first = replace(own, id=row.id, title=row.title, parent_id=row.parent_id, lineage_kind=row.lineage_kind)
+                yield self._node(index, row.id, first, (summary,))
                 continue
             name = log.path.rpartition("/")[2]
             segment = SessionId(read_name(name).segment or name)
             reverted = replace(own, id=segment, parent_id=row.id, lineage_kind="revert")
             yield LineageNode(segment, row.id, "revert", reverted, summary.compactions)
+
+    def _living(self, thread: SessionId) -> list[tuple[str | None, MessageKind]]:
+        """File and kind of each counted entry that is live: what a segment compacted is gone from those before it."""
+        heads = (head for batch in self.transcript([thread]).heads() for head in batch)
+        return [(head.path, head.kind) for head in heads if head.state == "live" and head.kind in COUNTED_KINDS]
 
     def transcript(self, ids: Sequence[SessionId]) -> Transcript:
         """See :meth:`Store.transcript`."""
@@ -518,11 +526,9 @@ class CodexStore(LogStore):
             OSError: a rollout cannot be read.
         """
         head = self._files().live(session_id)[-1:]
-        ends = (
-            {}
-            if cut is None
-            else {span.path: end for span in head if (end := recovery.cut_offset(span.path, cut)) is not None}
-        )
+        ends: dict[str, int] = {}
+        if cut is not None:
+            ends = {span.path: end for span in head if (end := recovery.cut_offset(span.path, cut)) is not None}
         files = self._files(ends)
         rebuilt = recovery.rebuild(files.live(session_id), ends)
         base = rebuilt.base
@@ -591,7 +597,3 @@ def _is_behind(row: MirrorRow, peeked: SessionRow) -> bool:
     if peeked.last_active_at is None or row.updated is None:
         return False
     return peeked.last_active_at - row.updated > BEHIND_SECONDS
-
-
-def _prompt_of(row: SessionRow | None) -> RawText | None:
-    return None if row is None else row.preview

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import codecs
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final
 
 from hermes_tui.model import (
@@ -16,15 +15,24 @@ from hermes_tui.model import (
     SessionId,
     Usage,
 )
-from hermes_tui.storage.jsonl import Record, count_lines, read_line_at, read_piece, read_records, read_records_backward
+from hermes_tui.records import dataclass
+from hermes_tui.storage.jsonl import (
+    GIANT_LINE,
+    Record,
+    count_lines,
+    read_line_at,
+    read_records,
+    read_records_backward,
+)
 from hermes_tui.stores.codex import items
 from hermes_tui.stores.codex.entries import Entry
 from hermes_tui.stores.codex.landmarks import Landmarks, find_landmarks
 from hermes_tui.stores.codex.live import LiveEntries
 from hermes_tui.stores.codex.oldest import first_values, is_oldest, read_document
-from hermes_tui.stores.codex.reader import MOST_WHOLE, LineReader, entry_id, is_giant, place_tag
-from hermes_tui.stores.codex.rollout import Line, line_of, mapping, seconds
+from hermes_tui.stores.codex.reader import LineReader, entry_id, is_giant, place_tag
+from hermes_tui.stores.codex.rollout import Line, line_of, mapping, odd_time, seconds
 from hermes_tui.stores.codex.spans import Span, first_meta
+from hermes_tui.stores.giant_text import GiantText, PackedLines
 from hermes_tui.stores.log_source import MALFORMED, PULSE_EVERY, Pulse, no_pulse, problem_of
 from hermes_tui.stores.protocol import TEXT_PIECE
 from hermes_tui.text import RawText
@@ -99,6 +107,8 @@ class CodexTranscript:
         self._pulse = pulse
         self._files: dict[str, _File] = {}
         self._marks: Landmarks | None = None
+        self._giant: GiantText | None = None
+        self._packed: PackedLines | None = None
         for problem in problems:
             self._tell(problem)
 
@@ -142,7 +152,14 @@ class CodexTranscript:
 
     def _read(self, span: Span, entries: list[Entry], live: LiveEntries) -> Iterator[bool]:
         """Read a span; after each record, whether a reply is open whose usage is not known yet."""
-        file = _File(LineReader(span.path, lambda entry: self._take(entry, entries, live, file), live.look))
+
+        def look(line: Line) -> None:
+            live.look(line)
+            reason = odd_time(line)
+            if reason is not None:
+                self._tell(Problem(span.path, record.line or None, record.offset, reason))
+
+        file = _File(LineReader(span.path, lambda entry: self._take(entry, entries, live, file), look))
         self._files.setdefault(_key(span), file)
         if span.start and span.meta is not None:
             self._begin_inside(file, span)
@@ -260,27 +277,27 @@ class CodexTranscript:
         return [self._message(head, records.get((head.path or "", head.offset or 0)), sent) for head in heads]
 
     def _records(self, heads: Sequence[MessageHead]) -> dict[tuple[str, int], Record]:
-        """The stored lines of these entries; a packed file is passed through once."""
+        """The stored lines of these entries."""
         found: dict[tuple[str, int], Record] = {}
-        packed: dict[str, set[int]] = {}
         for head in heads:
-            if head.path is None or head.offset is None:
+            if head.path is None or head.offset is None or (head.path, head.offset) in found:
                 continue
-            key = (head.path, head.offset)
-            if head.path.endswith(".zst"):
-                packed.setdefault(head.path, set()).add(head.offset)
-            elif key not in found:
-                try:
-                    found[key] = _record_at(head)
-                except OSError as error:
-                    reason = f"cannot be read: {error.strerror or error}"
-                    self._tell(Problem(head.path, head.line, head.offset, reason))
-        for path, offsets in packed.items():
             try:
-                found.update(_packed_records(path, offsets))
+                found[head.path, head.offset] = self._record_at(head, head.path, head.offset)
             except OSError as error:
-                self._tell(Problem(path, None, None, f"cannot be read: {error.strerror or error}"))
+                reason = f"cannot be read: {error.strerror or error}"
+                self._tell(Problem(head.path, head.line, head.offset, reason))
         return found
+
+    def _record_at(self, head: MessageHead, path: str, offset: int) -> Record:
+        if is_oldest(path):
+            return read_document(path)
+        length, line = head.length or 0, head.line or 0
+        if not path.endswith(".zst"):
+            return read_line_at(path, offset, length, line)
+        if self._packed is None or self._packed.path != path:
+            self._packed = PackedLines(path)
+        return self._packed.record(offset, length, line)
 
     def _message(self, head: MessageHead, record: Record | None, sent: bool) -> Message:
         if record is None:
@@ -313,15 +330,21 @@ class CodexTranscript:
         found = file.compaction_at(head.line or 0)
         return found or Compaction(line.at, None, path=head.path, line=head.line)
 
+    def _giant_text(self, path: str, offset: int, size: int) -> GiantText:
+        if self._giant is None or self._giant.place != (path, offset):
+            self._giant = GiantText(path, offset, size)
+        return self._giant
+
     def piece(self, head: MessageHead, start: int, length: int) -> RawText:
         """A piece of one long text; of a giant line, a piece of the line itself."""
         if head.path is None or head.offset is None or length <= 0:
             return RawText("")
+        size = head.length or 0
+        if size > GIANT_LINE and not is_oldest(head.path):
+            return RawText(self._giant_text(head.path, head.offset, size).piece(start, length))
         record = self._records([head]).get((head.path, head.offset))
         if record is None:
             return RawText("")
-        if is_giant(record):
-            return RawText(_giant_piece(head.path, head.offset, head.length or record.length, start, length))
         line = _line_in(record, head.part)
         text = record.raw.decode("utf-8", "replace") if line is None else shown_text(line) or ""
         return RawText(text[start : start + length])
@@ -344,23 +367,6 @@ def _state(span: Span, entry: Entry, marks: Landmarks) -> MessageState:
     return "live"
 
 
-def _record_at(head: MessageHead) -> Record:
-    path, line = head.path or "", head.line or 0
-    if is_oldest(path):
-        return read_document(path)
-    return read_line_at(path, head.offset or 0, head.length or 0, line)
-
-
-def _packed_records(path: str, offsets: set[int]) -> dict[tuple[str, int], Record]:
-    found: dict[tuple[str, int], Record] = {}
-    for record in read_records(path):
-        if record.offset in offsets:
-            found[path, record.offset] = record
-            if len(found) == len(offsets):
-                break
-    return found
-
-
 def _line_in(record: Record, part: int) -> Line | None:
     values = first_values(record)
     return line_of(values[part]) if part < len(values) else None
@@ -375,21 +381,6 @@ def _piece(text: str | None) -> tuple[RawText | None, bool]:
     if len(raw) <= TEXT_PIECE:
         return RawText(text), False
     return RawText(raw[:TEXT_PIECE].decode("utf-8", "ignore")), True
-
-
-def _giant_piece(path: str, offset: int, size: int, start: int, length: int) -> str:
-    """Characters of a giant line, decoded from its beginning in blocks."""
-    decoder = codecs.getincrementaldecoder("utf-8")("ignore")
-    met, found, place = 0, "", 0
-    while place < min(size, MOST_WHOLE) and len(found) < length:
-        block = read_piece(path, offset + place, min(TEXT_PIECE, size - place))
-        if not block:
-            break
-        text = decoder.decode(block)
-        found += text[max(0, start - met) :]
-        met += len(text)
-        place += len(block)
-    return found[:length]
 
 
 def shown_text(line: Line) -> str | None:

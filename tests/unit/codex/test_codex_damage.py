@@ -12,6 +12,7 @@ import zstandard
 
 from hermes_tui.model import ListQuery, Message, MessageHead, PowerCut, SessionId, SessionRow
 from hermes_tui.stores.codex.store import CodexStore
+from hermes_tui.stores.log_source import fold_log
 from tests.unit.codex.conftest import open_home
 from tests.unit.codex.rollouts import (
     OTHER,
@@ -380,6 +381,40 @@ def test_rolled_back_turns_are_rewound(tmp_path: Path) -> None:
     ]  # fmt: skip
     events = [request.events for request in store.requests([SessionId(THREAD)])]
     assert [cause.cause for cause in events[2]] == ["rewind"]
+
+
+def test_a_rollback_written_after_the_log_was_put_away_takes_back_what_was_read_before(tmp_path: Path) -> None:
+    path = write(tmp_path, TWO_TURNS)
+    store = open_home(tmp_path)
+    place = fold_log(store.logs()[0], store.fold, keep=True).place
+    assert place is not None
+    with path.open("a", encoding="utf-8") as file:
+        file.write(event("thread_rolled_back", 25, num_turns=1) + "\n")
+    grown = fold_log(store.logs()[0], store.fold, place, keep=True)
+    assert grown.summary.row.message_count == 2
+    assert grown.place is not None
+    assert store.fold(store.logs()[0], grown.place.state).summary().row.message_count == 2
+
+
+@pytest.mark.parametrize("odd", ["9999-99-99T99:99:99.999Z", "1970-01-01T00:00:00.000Z", "soon", "", None, 7])
+def test_a_time_that_is_none_is_told_and_does_not_hide_the_others(tmp_path: Path, odd: object) -> None:
+    value = json.loads(TWO_TURNS[3])
+    value["timestamp"] = odd
+    write(tmp_path, [*TWO_TURNS[:3], json.dumps(value), *TWO_TURNS[4:]])
+    store = open_home(tmp_path)
+    row = row_of(store)
+    assert row.last_active_at == row_of(untouched(tmp_path / "other")).last_active_at
+    transcript = store.transcript([SessionId(THREAD)])
+    (head,) = [head for batch in transcript.heads() for head in batch if head.line == 4]
+    assert head.at is None
+    assert [(problem.line, problem.reason[:11]) for problem in transcript.problems] == [(4, "absurd time")]
+    assert row.problems == 1
+    assert [(f.code, f.count) for f in store.findings() if f.severity == "warn"] == [("absurd-time", 1)]
+
+
+def untouched(home: Path) -> CodexStore:
+    write(home, TWO_TURNS)
+    return open_home(home)
 
 
 def test_a_subagent_with_copied_context_pays_only_for_itself(tmp_path: Path) -> None:

@@ -7,13 +7,16 @@ import random
 import time
 from pathlib import Path
 
+import pytest
+import zstandard
+
 from hermes_tui.model import PowerCut, SessionId
 from hermes_tui.stores.codex.demo import write_demo
 from hermes_tui.stores.codex.demo_writer import Clock, Rollout, uuid7
 from hermes_tui.stores.codex.store import CodexStore
 from hermes_tui.stores.conversation import usage_of
 from tests.unit.codex.conftest import open_home
-from tests.unit.codex.rollouts import THREAD, event, meta, output, said, turn, write
+from tests.unit.codex.rollouts import THREAD, call, event, meta, output, said, turn, write
 
 NOW = 1_795_000_000.0
 
@@ -86,6 +89,28 @@ def test_a_thread_reverted_twice_shows_what_each_revert_took_away(tmp_path: Path
     assert kinds == [("root", None), ("revert", first.thread_id), ("revert", first.thread_id)]
     assert [(node.row.request_count, node.row.message_count) for node in nodes] == [(3, 4), (2, 2), (1, 2)]
     assert usage_of(spend for node in nodes for spend in node.row.spend) == row.usage
+
+
+def test_the_parts_of_a_reverted_thread_sum_up_after_a_compaction(tmp_path: Path) -> None:
+    """The compaction of the second file takes the first one's answers out of the model's view as well."""
+    first = talk(tmp_path, random.Random(4))
+    exchange(first, "one")
+    cut = first.cut()
+    exchange(first, "two")
+    first.save()
+    second = after(first, cut, revert=True)
+    exchange(second, "three")
+    path = second.save()
+    kept = {"message": "told", "replacement_history": [], "window_number": 1}
+    value = {"timestamp": "2026-11-29T16:35:34.547Z", "type": "compacted", "payload": kept}
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(value) + "\n")
+    exchange(second, "unsaved")
+    store = open_home(tmp_path)
+    row = store.rows([SessionId(first.thread_id)])[0]
+    nodes = store.lineage(SessionId(first.thread_id)).nodes
+    assert row.message_count == 0
+    assert [(node.row.message_count, node.row.tool_call_count) for node in nodes] == [(0, 0), (0, 0)]
 
 
 def test_the_row_after_a_cut_of_the_last_segment_is_that_of_the_cut_file(tmp_path: Path) -> None:
@@ -246,6 +271,40 @@ def test_a_giant_line_is_named_and_read_in_pieces(tmp_path: Path) -> None:
     assert transcript.piece(giant, 8_000_000, 50) == ""
     assert [problem.line for problem in transcript.problems] == [13]
     assert store.rows([SessionId(THREAD)])[0].message_count == 5
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_giant_texts_are_shown_once_and_read_to_their_end(tmp_path: Path, packed: bool) -> None:
+    """A prompt, an output and a reply of 5 MB each, with the events that repeat them."""
+    long = "wörter " * 800_000
+    lines = [
+        meta(),
+        event("task_started", 1, turn_id="t"),
+        said("user", long, "msg_u"),
+        event("user_message", 1, message=long),
+        call("c1"),
+        event("exec_command_end", 2, call_id="c1", stdout=long),
+        output("c1", long),
+        event("agent_message", 3, message=long),
+        said("assistant", long, "msg_a"),
+        event("task_complete", 4, turn_id="t"),
+    ]
+    path = write(tmp_path, lines)
+    if packed:
+        path.with_name(path.name + ".zst").write_bytes(zstandard.compress(path.read_bytes()))
+        path.unlink()
+    store = open_home(tmp_path)
+    assert store.rows([SessionId(THREAD)])[0].message_count == 4
+    transcript = store.transcript([SessionId(THREAD)])
+    heads = [head for batch in transcript.heads() for head in batch]
+    assert [head.kind for head in heads] == ["prompt", "tool-call", "tool-result", "reply"]
+    for head in (heads[0], heads[2], heads[3]):
+        pieces, start = [], 0
+        while piece := transcript.piece(head, start, 1 << 20):
+            pieces.append(piece)
+            start += len(piece)
+        assert json.loads("".join(pieces))["type"] == "response_item"
+        assert transcript.piece(head, 0, 20) == "".join(pieces)[:20]
 
 
 def test_a_giant_compaction_is_still_the_base_of_a_resume(tmp_path: Path) -> None:
