@@ -118,8 +118,11 @@ def read_newest_first(asking: Asking, query: ListQuery, limit: int) -> Listing |
 
 
 def _halves(connection: ReadConnection, schema: Schema, most: int) -> _Halves | None:
-    """``None`` where the general way is as quick, or parents have no names."""
+    """``None`` where the general way is as quick, rows have no rowid, or parents no names."""
     if not (schema.has("sessions", *_NEEDED) and schema.has("messages", "session_id", "timestamp")):
+        return None
+    if schema.row("sessions", "s") != "s.rowid":
+        # Halves and the order of writing are told by rowids.
         return None
     many = connection.one("SELECT count(*) FROM (SELECT 1 FROM sessions LIMIT ?)", (WORTH_IT,))
     if many is None or many[0] < WORTH_IT:

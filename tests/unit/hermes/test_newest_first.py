@@ -164,3 +164,21 @@ def test_a_half_that_cannot_be_read_is_told(tmp_path: Path, monkeypatch: pytest.
     with pytest.raises(QueryFailed, match="no such thing"):
         newest_first.read_newest_first(store.asking, ListQuery(), 8)
     assert not store.asking.interrupts._alive
+
+
+def test_a_store_without_rowids_is_listed_the_general_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = {
+        "source": "cli", "parent": None, "branch": None, "reset": None, "delegate": None, "bad": False, "key": None,
+        "started": 1_772_000_000, "ended": None, "reason": None, "archived": 0, "hidden": 0, "messages": [],
+    }  # fmt: skip
+    filled(tmp_path, [session, session])
+    connection = apsw.Connection(str(tmp_path / "state.db"))
+    columns = connection.execute("SELECT group_concat(name) FROM pragma_table_info('sessions')").get
+    connection.execute(
+        f"CREATE TABLE other ({columns.replace('id,', 'id TEXT PRIMARY KEY,', 1)}) WITHOUT ROWID;"
+        "INSERT INTO other SELECT * FROM sessions; DROP TABLE sessions; ALTER TABLE other RENAME TO sessions"
+    )
+    connection.close()
+    monkeypatch.setattr(newest_first, "WORTH_IT", 1)
+    found = stores(tmp_path)["hermes/default"].listing(ListQuery(), 8)
+    assert [entry.id for entry in found.entries] == ["s1", "s0"]
