@@ -10,13 +10,22 @@ from hermes_tui.library.catalog import priced
 from hermes_tui.library.failures import WrongUse
 from hermes_tui.library.sources import Found
 from hermes_tui.model import PowerCut, Recovery
+from hermes_tui.storage.errors import StoreUnreadable, advice_for
 
 _CUT: Final = re.compile(r"(\d{1,15})(?::(\d{1,15}))?")
 
 
 def recover(found: Found, cut: PowerCut | None = None) -> Recovery:
-    """What a resume would load; from the log, never from a mirror (design.md, rule 1)."""
-    answer = found.store.recovery(found.session_id, cut)
+    """What a resume would load; from the log, never from a mirror (design.md, rule 1).
+
+    Raises:
+        StoreUnreadable: the log cannot be read.
+    """
+    try:
+        answer = found.store.recovery(found.session_id, cut)
+    except OSError as error:
+        path = error.filename if isinstance(error.filename, str) else found.store.ref.path
+        raise StoreUnreadable(path, error.strerror or str(error), advice_for(error)) from error
     return replace(answer, row=priced(answer.row, found.prices))
 
 

@@ -204,18 +204,21 @@ class _Scan:
         self._pulse()
         row = index.rows[session_id]
         alone = row.parent_id is None and session_id not in index.children
-        if (alone and not self._wanted(row)) or not self._may_hold(index.logs_of.get(session_id, ())):
-            return []
         try:
+            if (alone and not self._wanted(row)) or not self._may_hold(index.logs_of.get(session_id, ())):
+                return []
             return list(self._read(index.rows[session_id]))
         except Interrupted:
             raise
         except (OSError, StorageError) as error:
-            self._unread += 1
-            more = f" (and {self._unread - 1} more)" if self._unread > 1 else ""
-            self._first_unread = self._first_unread or f"session {session_id} could not be read: {error}"
-            self._proposal.incomplete = self._first_unread + more
+            self._not_read(session_id, str(error))
             return []
+
+    def _not_read(self, session_id: SessionId, reason: str) -> None:
+        self._unread += 1
+        more = f" (and {self._unread - 1} more)" if self._unread > 1 else ""
+        self._first_unread = self._first_unread or f"session {session_id} could not be read: {reason}"
+        self._proposal.incomplete = self._first_unread + more
 
     def _wanted(self, row: SessionRow) -> bool:
         asked = self._filters
@@ -269,6 +272,10 @@ class _Scan:
             for message, match in self._matches(transcript, wanted):
                 at, position = times[id(message.head)]
                 yield _Found(message, match, (at, number, float(position)))
+        # A problem without a line is about a whole log.
+        lost = next((problem for problem in transcript.problems if problem.line is None), None)
+        if lost is not None:
+            self._not_read(row.id, f"{lost.path} {lost.reason}")
 
     def _within(self, row: SessionRow, at: float) -> float:
         """A time no earlier in the order than the session was opened by: what was given before is not gone back to."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +117,27 @@ def test_a_copy_is_known_though_a_head_is_lost_or_long(
     assert found[fork.id]["parent_id"] == made.id
 
     assert sum(row["request_count"] for row in found.values()) == 4
+
+
+def test_a_log_that_cannot_be_read_hides_no_hits_of_the_others(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good, locked = Made("good").user("1", None, "a word"), Made("locked").user("1", None, "a word")
+    paths = [made.write(project(tmp_path)) for made in (good, locked)]
+    really_open = os.open
+
+    def refusing(path: Any, *rest: Any, **more: Any) -> int:
+        if os.fspath(path) == str(paths[1]):
+            raise PermissionError(13, "Permission denied", str(path))
+        return really_open(path, *rest, **more)
+
+    monkeypatch.setattr(os, "open", refusing)
+    for query in (["word"], ["w*"], ["--regex", "w.rd"]):
+        found = cli("search", *query, "--json", store=tmp_path)
+        assert (found.code, [hit["session_id"] for hit in found.json["hits"]]) == (0, [good.id])
+        assert locked.id in found.json["incomplete"]
+    recovered = cli("recover", locked.id, "--json", store=tmp_path)
+    assert (recovered.code, recovered.json["error"]["code"]) == (3, "store-unreadable")
 
 
 def test_a_long_last_line_tells_when_a_session_was_active(cli: Cli, tmp_path: Path) -> None:
