@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from hermes_tui.model import MessageHead, PowerCut, StoreRef
 from hermes_tui.storage.jsonl import Record, read_line_at, read_piece, read_records
@@ -11,6 +11,9 @@ from hermes_tui.stores.dsh.discovery import log_generation
 from hermes_tui.stores.dsh.events import BadRow, Event, event_of_record
 from hermes_tui.stores.dsh.fold import EventFold, JsonlFold
 from hermes_tui.stores.logs import LogFile
+
+AGAIN: Final = "@seq-"
+"""Stands before the sequence number of an entry whose message id another one of its session has."""
 
 
 class Backend(Protocol):
@@ -62,7 +65,7 @@ class JsonlBackend:
         records = read_records(log.path, end=_end(log.path, cut))
         next(records, None)
         for record in records:
-            row = event_of_record(record)
+            row = event_of_record(record, log.path)
             if not isinstance(row, BadRow):
                 yield row
 
@@ -73,7 +76,7 @@ class JsonlBackend:
             record = found.get(head.offset or 0)
             if record is None and not found:
                 record = read_line_at(log.path, head.offset or 0, head.length or 0, head.line or 0)
-            row = None if record is None else event_of_record(record)
+            row = None if record is None else event_of_record(record, log.path)
             yield head, None if isinstance(row, BadRow) else row
 
     def _compressed(self, log: LogFile, heads: Sequence[MessageHead]) -> dict[int, Record]:

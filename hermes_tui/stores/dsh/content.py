@@ -30,8 +30,13 @@ def counted_entries(event: Event) -> int:
         return 1
     if event.type != "assistant/message":
         return 0
+    if event.giant:
+        return 1
     blocks = items(mapping(event.data.get("message")).get("content"))
-    return sum(1 for block in blocks if block.get("type") == "tool-call" or says(block))
+    counted = sum(1 for block in blocks if block.get("type") == "tool-call" or says(block))
+    # An empty text that comes first is shown for the usage of its call.
+    first = blocks[0] if blocks and isinstance(event.data.get("usage"), dict) else {}
+    return counted + (first.get("type") == "text" and not says(first))
 
 
 def says(block: Mapping[str, Any]) -> bool:

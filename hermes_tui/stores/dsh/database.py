@@ -19,6 +19,7 @@ from hermes_tui.model import MessageHead, Origin, PowerCut, SessionId, StoreRef
 from hermes_tui.storage.errors import StorageError
 from hermes_tui.storage.reading import Interrupts, ReadConnection, read_only
 from hermes_tui.storage.stamps import FileStamp, file_stamp
+from hermes_tui.stores.dsh.backend import AGAIN
 from hermes_tui.stores.dsh.content import entry_id, json_value
 from hermes_tui.stores.dsh.events import BadRow, Event, event_of
 from hermes_tui.stores.dsh.fold import EventFold
@@ -161,13 +162,13 @@ class DatabaseBackend:
 
     def at(self, log: LogFile, heads: Sequence[MessageHead]) -> Iterator[tuple[MessageHead, Event | None]]:
         """See :class:`Backend`; rows have no place, so they are found by the id of their entries."""
-        wanted = {head.id for head in heads}
+        wanted = {head.id.partition(AGAIN)[0] for head in heads}
         found: dict[tuple[str, float | None], Event] = {}
         for event in self.events(log):
             if entry_id(event) in wanted:
                 found.setdefault((entry_id(event), event.at), event)
         for head in heads:
-            yield head, found.get((head.id, head.at))
+            yield head, found.get((head.id.partition(AGAIN)[0], head.at))
 
     def raw(self, log: LogFile, head: MessageHead, start: int, length: int) -> bytes:
         """See :class:`Backend`; rows are read whole."""

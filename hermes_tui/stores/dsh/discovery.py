@@ -57,7 +57,7 @@ class Walk:
     copies: list[str] = field(default_factory=list)
     """Logs of a session that has another, newer log in another project folder."""
     unreadable: dict[str, str] = field(default_factory=dict)
-    """Folders that could not be looked into, with the reason."""
+    """Folders and logs that could not be looked into, with the reason."""
     encodings: dict[bool, int] = field(default_factory=dict)
     """How many logs are compressed (true) and plain (false)."""
 
@@ -101,7 +101,18 @@ def _session_folders(project: str, found: Walk) -> list[os.DirEntry[str]]:
     found.flat.extend(
         entry.path for entry in listed if entry.name.endswith((".jsonl", ".jsonl.zstd")) and not _is_folder(entry)
     )
+    for entry in listed:
+        if entry.is_symlink() and not _leads_somewhere(entry):
+            found.unreadable[entry.path] = "the link leads nowhere"
     return [entry for entry in listed if _is_folder(entry)]
+
+
+def _leads_somewhere(link: os.DirEntry[str]) -> bool:
+    try:
+        link.stat()
+    except OSError:
+        return False
+    return True
 
 
 def _newest(folder: os.DirEntry[str], found: Walk, seen: set[tuple[int, int]]) -> tuple[int, LogFile] | None:
@@ -111,6 +122,7 @@ def _newest(folder: os.DirEntry[str], found: Walk, seen: set[tuple[int, int]]) -
             logs = [(log_generation(entry.name), entry) for entry in entries]
             numbered = [(generation, entry) for generation, entry in logs if generation is not None]
             stats = [(generation, entry, entry_stat(entry)) for generation, entry in numbered if entry.is_file()]
+            found.unreadable.update((entry.path, "it is no file") for _, entry in numbered if not entry.is_file())
     except OSError as error:
         found.unreadable[folder.path] = error.strerror or str(error)
         return None

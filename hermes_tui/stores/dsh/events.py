@@ -6,11 +6,17 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+import orjson
+
 from hermes_tui.records import dataclass
-from hermes_tui.storage.jsonl import GIANT_LINE, Record
+from hermes_tui.storage.jsonl import GIANT_LINE, Record, read_piece
 from hermes_tui.stores.dsh.format import MESSAGE_TYPES, PACKED_TYPES, moment, whole
 
-_GIANT_HEAD: Final = re.compile(rb'^\{"type":"([a-z/-]{1,80})","seq":(\d{1,15}),"time":(\d{1,16}),')
+_GIANT_HEAD: Final = re.compile(
+    rb'^\{\s*"type"\s*:\s*"([a-z/-]{1,80})"\s*,\s*"seq"\s*:\s*(\d{1,15})\s*,\s*"time"\s*:\s*(\d{1,16})\s*,'
+)
+MOST_WHOLE: Final = 64 << 20
+"""Bytes of a line that is loaded although it is giant: it may hold a call's usage, or what was said."""
 APPEND: Final = "append"
 _NO_DATA: Final[Mapping[str, object]] = {}
 
@@ -54,13 +60,28 @@ class BadRow:
     offset: int | None
 
 
-def event_of_record(record: Record) -> Event | BadRow:
-    """The event of one line."""
+def event_of_record(record: Record, path: str | None = None) -> Event | BadRow:
+    """The event of one line; giant ones are loaded where the log's ``path`` is given."""
     if record.length > GIANT_LINE:
-        return _giant(record)
+        value = None if path is None else _loaded(path, record)
+        if value is None:
+            return _giant(record)
+        return event_of(value, record.line, record.offset, record.length)
     if record.problem is not None and not isinstance(record.value, dict):
         return BadRow(record.problem, record.line, record.offset)
     return event_of(record.value, record.line, record.offset, record.length)
+
+
+def _loaded(path: str, record: Record) -> dict[str, object] | None:
+    """A giant line that can be held at once; ``None`` for a larger one, and for what is no object."""
+    if record.length > MOST_WHOLE:
+        return None
+    try:
+        value = orjson.loads(read_piece(path, record.offset, record.length))
+    except (OSError, orjson.JSONDecodeError):
+        # It was cut off or replaced since: its head tells what it was.
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def _giant(record: Record) -> Event | BadRow:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from hermes_tui.model import CacheEvent, Compaction, DropCause, Problem, Request, SessionId, SessionRow, StoreRef
-from hermes_tui.storage.jsonl import Record
+from hermes_tui.storage.jsonl import GIANT_LINE, Record
 from hermes_tui.stores.conversation import SPARKLINE_POINTS, latest
 from hermes_tui.stores.dsh.content import (
     CHECKPOINT,
@@ -31,6 +31,7 @@ from hermes_tui.stores.dsh.content import (
 )
 from hermes_tui.stores.dsh.events import BadRow, Event, Replace, event_of_record
 from hermes_tui.stores.dsh.format import (
+    ABSURD_TIME,
     NEWEST_VERSION,
     PACKED_TYPES,
     PACKED_VERSIONS,
@@ -49,6 +50,7 @@ from hermes_tui.text import RawText
 
 PREVIEW_CHARACTERS: Final = 300
 COMPACTION_TASK: Final = "compaction"
+UNSUPPORTED: Final = "SessionFormatUnsupportedError"
 MOST_BAD_ROWS: Final = 1_000
 """Rows named one by one; a log with more is named by its first ones and counted."""
 
@@ -59,14 +61,16 @@ class EventFold:
     def __init__(self, store: StoreRef, path: str, session_id: SessionId, state: DshState | None = None) -> None:
         self.state = DshState() if state is None else state
         self._store = store
-        self._path = path
+        self.path = path
         self._id = session_id
 
     # ------------------------------------------------------------------------------------------------ taking in
 
-    def begin(self, header: Header) -> None:
+    def begin(self, header: Header, line: int | None = None, offset: int | None = None) -> None:
         """Take in the header of a session that is read."""
         self.state.header = header
+        if header.created_at is None:
+            self.state.bad.append(BadRow(f"{ABSURD_TIME} of the session's start; shown as unknown", line, offset))
 
     def refuse(self, reason: str, line: int | None = None, offset: int | None = None) -> None:
         """Read nothing of this session, for this reason."""
@@ -77,7 +81,8 @@ class EventFold:
         state = self.state
         if state.refusal is not None:
             return
-        state.broken = True
+        if not state.broken:
+            state.broken, state.broke_at = True, _at(row.reason, row.line)
         if len(state.bad) < MOST_BAD_ROWS:
             state.bad.append(row)
 
@@ -99,8 +104,7 @@ class EventFold:
     def _go_on(self) -> None:
         """A turn ended behind a bad row: the log is corrupt, but what can be read of it is."""
         state = self.state
-        first = state.bad[0]
-        state.corrupt = state.corrupt or _at(first.reason, first.line)
+        state.corrupt = state.corrupt or state.broke_at
         waiting, state.suspended, state.broken = state.suspended, [], False
         for event in waiting:
             if event.seq < state.expected:
@@ -119,7 +123,9 @@ class EventFold:
         state.expected = event.seq + event.span
         state.events += event.span
         self._end_of_seed(event)
-        if event.at is not None:
+        if event.at is None:
+            self.name_odd(f"{ABSURD_TIME} of {event.type} (seq {event.seq}); shown as unknown", event)
+        else:
             state.last_at = event.at
         if event.surface is not None:
             self._stand(event)
@@ -197,7 +203,7 @@ class EventFold:
                 after_tokens=whole(summary.get("after")),
                 kept=len(state.surface) - 1,
                 dropped=dropped,
-                path=self._path,
+                path=self.path,
                 line=event.line,
             )
         )
@@ -369,11 +375,12 @@ class EventFold:
         """Every place that is not read, with its reason."""
         state = self.state
         if state.refusal is not None:
-            reason = f"SessionFormatUnsupportedError: {state.refusal}"
-            return (Problem(self._path, state.refused_line, state.refused_offset, reason),)
-        odd = [Problem(self._path, row.line, row.offset, row.reason) for row in state.bad]
+            # Without a header nothing tells the format: then the log is damaged.
+            reason = state.refusal if state.header is None else f"{UNSUPPORTED}: {state.refusal}"
+            return (Problem(self.path, state.refused_line, state.refused_offset, reason),)
+        odd = [Problem(self.path, row.line, row.offset, row.reason) for row in state.bad]
         odd += [
-            Problem(self._path, event.line, event.offset, f"{event.type} (seq {event.seq}) follows an unreadable row")
+            Problem(self.path, event.line, event.offset, f"{event.type} (seq {event.seq}) follows an unreadable row")
             for event in state.suspended
         ]
         return tuple(odd)
@@ -475,7 +482,7 @@ class JsonlFold:
         if state.header is None and state.refusal is None:
             self._header(record)
             return
-        row = event_of_record(record)
+        row = event_of_record(record, self.events.path)
         if isinstance(row, BadRow):
             self.events.spoil(row)
             return
@@ -483,6 +490,8 @@ class JsonlFold:
             self.events.take(row)
         except MALFORMED as error:
             self.events.name_odd(f"{row.type} of an unexpected shape ({error})", row)
+        if record.problem is not None and (row.giant or record.length <= GIANT_LINE):
+            self.events.name_odd(record.problem, row)
 
     def _header(self, record: Record) -> None:
         header = parse_header(record.value)
@@ -490,7 +499,7 @@ class JsonlFold:
             reason = record.problem or "the first line is no session header"
             self.events.refuse(_at(reason, record.line), record.line, record.offset)
             return
-        self.events.begin(header)
+        self.events.begin(header, record.line, record.offset)
         refusal = header_refusal(mapping(record.value), self._generation, self._id)
         if refusal is not None:
             self.events.refuse(refusal, record.line, record.offset)
@@ -502,7 +511,10 @@ class JsonlFold:
             self.events.refuse("the log is empty: not even its header was written")
         if self._torn is not None and not self.may_be_torn:
             # Seen with the runtime 0.2.1rc2: "complete frame contains a torn JSONL record".
-            state.corrupt = state.corrupt or _at("half a line in a whole compressed frame", self._torn.line)
+            reason, line = "half a line in a whole compressed frame", self._torn.line
+            state.corrupt = state.corrupt or _at(reason, line)
+            if all(row.line != line for row in state.bad):
+                state.bad.append(BadRow(reason, line, self._torn.offset))
         return self.events.summary()
 
     def dump(self) -> bytes:

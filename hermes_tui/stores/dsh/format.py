@@ -18,8 +18,12 @@ SEED_LENGTH_VERSIONS: Final = (0, 1)
 """Versions whose header counts the inherited events; later ones mark the cut in the log."""
 PACKED_VERSIONS: Final = (0, 1)
 """Versions that pack runs of chunks into rows of the log itself."""
-LATEST_MOMENT: Final = 253_402_300_800.0
-"""Unix seconds of the year 10000: later times are absurd."""
+EARLIEST_MOMENT: Final = 946_684_800.0
+"""2000-01-01: a time before it, or after :data:`LATEST_MOMENT`, is absurd and counts as unknown."""
+LATEST_MOMENT: Final = 4_102_444_800.0
+"""2100-01-01."""
+ABSURD_TIME: Final = "absurd time"
+"""How the problem begins of a row whose time is shown as unknown."""
 
 _HEADER_KEYS: Final = frozenset(
     {"type", "version", "id", "createdAt", "cwd", "parentSession", "origin", "delegationDepth", "agentPreset"}
@@ -191,11 +195,11 @@ class Header:
 
 
 def moment(milliseconds: object) -> float | None:
-    """Unix seconds of a stored time; ``None`` when it is no number or no calendar has it."""
+    """Unix seconds of a stored time; ``None`` when it is no number or absurd."""
     if isinstance(milliseconds, bool) or not isinstance(milliseconds, int | float):
         return None
     seconds = milliseconds / 1000
-    return seconds if 0 < seconds < LATEST_MOMENT else None
+    return seconds if EARLIEST_MOMENT <= seconds <= LATEST_MOMENT else None
 
 
 def text_or_none(value: object) -> str | None:

@@ -36,6 +36,8 @@ def recover(
         SessionCorruptError: the log is damaged where its own program does not read on.
     """
     state = fold.state
+    if state.refusal is not None and state.header is None:
+        raise SessionCorruptError(log.path, state.refusal)
     if state.refusal is not None:
         raise SessionFormatUnsupportedError(log.path, state.refusal)
     if state.corrupt is not None:

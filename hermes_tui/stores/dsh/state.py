@@ -30,6 +30,8 @@ class DshState:
     suspended: list[Event] = field(default_factory=list)
     """Events behind a bad row, until a turn ends (corrupt) or the log does (they are dropped)."""
     broken: bool = False
+    broke_at: str | None = None
+    """Why, and where."""
     surface: list[int] = field(default_factory=list)
     weights: dict[int, int] = field(default_factory=dict)
     """Own entries that count as messages, by the sequence number of their event, while it stands on the surface."""

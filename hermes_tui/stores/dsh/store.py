@@ -23,10 +23,12 @@ from hermes_tui.storage.errors import StorageError
 from hermes_tui.stores.dsh import peek
 from hermes_tui.stores.dsh.backend import Backend, JsonlBackend
 from hermes_tui.stores.dsh.discovery import SESSIONS, Walk, session_root, walk
+from hermes_tui.stores.dsh.fold import UNSUPPORTED
+from hermes_tui.stores.dsh.format import ABSURD_TIME
 from hermes_tui.stores.dsh.index_texts import DshTexts
 from hermes_tui.stores.dsh.recovery import recover
 from hermes_tui.stores.dsh.transcript import DshTranscript
-from hermes_tui.stores.log_findings import NAMED_PATHS
+from hermes_tui.stores.log_findings import ABSURD_TIMES, NAMED_PATHS
 from hermes_tui.stores.log_texts import LogTexts
 from hermes_tui.stores.logs import LogFile, LogFold, LogIndex, LogStore, SummarySource, with_requests
 from hermes_tui.stores.protocol import ChangeVerb, Transcript
@@ -100,8 +102,11 @@ class DshStore(LogStore):
         index = self.index()
         log = index.logs_of[session_id][-1]
         fold = self.backend.read(log, cut)
-        row = self.complete(index.rows[session_id], with_requests(fold.summary()))
-        row = replace(row, store=self.ref, running=self.running(row, self.clock()))
+        if cut is None:
+            row = self.rows([session_id])[0]
+        else:
+            row = self.complete(index.rows[session_id], with_requests(fold.summary()))
+            row = replace(row, store=self.ref, running=self.running(row, self.clock()))
         return recover(self.backend, session_id, log, fold, row, cut)
 
     def resume_command(self, row: SessionRow) -> ResumeCommand:
@@ -131,7 +136,9 @@ class DshStore(LogStore):
 
     def problem_code(self, problem: Problem) -> str:
         """See :meth:`LogStore.problem_code`."""
-        refused = problem.reason.startswith("SessionFormatUnsupportedError")
+        if problem.reason.startswith(ABSURD_TIME):
+            return ABSURD_TIMES
+        refused = problem.reason.startswith(UNSUPPORTED)
         return "session-format-unsupported" if refused else super().problem_code(problem)
 
     def own_findings(self, index: LogIndex) -> Sequence[Finding]:

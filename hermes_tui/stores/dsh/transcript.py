@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Final
 
@@ -19,12 +20,13 @@ from hermes_tui.model import (
     SessionId,
 )
 from hermes_tui.storage.jsonl import GIANT_HEAD
-from hermes_tui.stores.dsh.backend import Backend
+from hermes_tui.stores.dsh.backend import AGAIN, Backend
 from hermes_tui.stores.dsh.content import entry_id, raw_text
 from hermes_tui.stores.dsh.entries import Entry, Reading
-from hermes_tui.stores.dsh.events import Event
+from hermes_tui.stores.dsh.events import MOST_WHOLE, Event
 from hermes_tui.stores.dsh.fold import EventFold
 from hermes_tui.stores.dsh.state import DshState
+from hermes_tui.stores.giant_text import GiantText
 from hermes_tui.stores.logs import LogFile
 from hermes_tui.stores.protocol import TEXT_PIECE
 from hermes_tui.text import RawText
@@ -41,6 +43,8 @@ class DshTranscript:
         self._logs = dict(logs)
         self._folds: dict[SessionId, EventFold] = {}
         self._problems: dict[SessionId, tuple[Problem, ...]] = {}
+        self._giant: GiantText | None = None
+        self._long: tuple[MessageHead, str] | None = None
 
     @property
     def problems(self) -> Sequence[Problem]:
@@ -87,9 +91,14 @@ class DshTranscript:
         if fold is None or fold.state.refusal is not None or fold.state.header is None:
             return
         reading = reading_of(fold.state)
+        seen: set[tuple[str, int]] = set()
         for event in kept_events(self._backend.events(log), fold.state):
             for entry in reading.entries(event):
-                yield head_of(session_id, log.path, event, entry, state_of(event, fold))
+                head = head_of(session_id, log.path, event, entry, state_of(event, fold))
+                if (head.id, head.part) in seen:
+                    head = replace(head, id=f"{head.id}{AGAIN}{event.seq}")
+                seen.add((head.id, head.part))
+                yield head
 
     def load(self, heads: Sequence[MessageHead], *, sent: bool = False) -> list[Message]:
         """See :meth:`Transcript.load`; what is sent is what is stored."""
@@ -117,17 +126,29 @@ class DshTranscript:
             return Message(head, None)
         return message_of(head, entry, _compaction(fold.state, event))
 
+    def _giant_text(self, path: str, head: MessageHead) -> GiantText:
+        place = (path, head.offset or 0)
+        if self._giant is None or self._giant.place != place:
+            self._giant = GiantText(*place, head.length or 0)
+        return self._giant
+
     def piece(self, head: MessageHead, start: int, length: int) -> RawText:
         """See :meth:`Transcript.piece`; of a line too long to be loaded, the stored bytes themselves."""
         log = self._logs[head.session_id]
+        if (head.length or 0) > MOST_WHOLE:
+            return RawText(self._giant_text(log.path, head).piece(start, length))
+        if self._long is None or self._long[0] != head:
+            # Pieces follow each other: the line is parsed once for all of them.
+            self._long = (head, self._text_of(log, head))
+        return RawText(self._long[1][start : start + length])
+
+    def _text_of(self, log: LogFile, head: MessageHead) -> str:
         fold = self._fold(head.session_id, log)
         for _, event in self._backend.at(log, [head]):
-            if event is not None and event.giant:
-                return RawText(self._backend.raw(log, head, start, length).decode("utf-8", "replace"))
             entry = None if event is None or fold is None else entry_of(fold.state, event, head.part)
             if entry is not None:
-                return RawText(entry.text[start : start + length])
-        return RawText("")
+                return entry.text
+        return ""
 
 
 def reading_of(state: DshState) -> Reading:
