@@ -35,6 +35,8 @@ GROWING_SECONDS: Final = 2 * 86_400.0
 """A log written to so recently may grow: the state of its fold is kept, so that only what is new is read."""
 LARGE_BYTES: Final = 32 << 20
 """Of a log so large it is kept however old: reading all of it again takes more than a second."""
+_TALK: Final = ("talk", "both")
+_TOOLS: Final = ("tools", "both")
 HEAD_BYTES: Final = 4_096
 """Bytes at the start of a log that tell whether it is still the same one."""
 
@@ -140,10 +142,10 @@ class _Collector:
     found: list[IndexedText] = field(default_factory=list)
 
     def wants(self, line: bytes) -> bool:
-        return self.fold.wants(line) or (self.texts is not None and self.texts.phase(line) == "talk")
+        return self.fold.wants(line) or (self.texts is not None and self.texts.phase(line) in _TALK)
 
     def feed(self, record: Record) -> None:
-        if self.texts is not None and record.complete and self.texts.phase(record.raw) == "talk":
+        if self.texts is not None and record.complete and self.texts.phase(record.raw) in _TALK:
             self.found.extend(_indexed(self.texts.texts(record), self.mtime))
         if self.fold.wants(record.raw):
             self.fold.feed(record)
@@ -251,7 +253,7 @@ def project_tools(store: LogStore, log: LogFile, known: Known, most_bytes: int) 
             break
         if record.problem is not None or type(record.value) is not dict:
             damaged = damaged or store.passed_over(record.raw)
-        if record.complete and texts.phase(record.raw) == "tools":
+        if record.complete and texts.phase(record.raw) in _TOOLS:
             found.extend(_indexed(texts.texts(record), known.log.mtime))
     else:
         offset, line = end, known.place.line if known.place is not None else line

@@ -15,8 +15,8 @@ from typing import Final
 from hermes_tui.storage.fulltext import All, Any, Matcher, Node, Term, Unit
 from hermes_tui.storage.letters import CJK_CLASS
 
-WORD_LENGTH: Final = 8
-"""Letters of a run that may be a word rather than a sentence."""
+WORD_LENGTH: Final = 24
+"""Letters between two spaces that may be a word rather than a sentence."""
 MOST_WORDS: Final = 16_384
 """So many words are remembered."""
 _RUN: Final = re.compile(f"([{CJK_CLASS}\ud800-\udfff]+)")
@@ -29,10 +29,8 @@ def index_words(text: str) -> str:
     """The text as it goes to the tokenizer: each CJK run becomes its pairs and its last character, spaces between."""
     if text.isascii():
         return text
-    pieces = _RUN.split(text)
-    # Between the runs stands what stays; a table answers without a call of Python.
-    pieces[1::2] = map(_PAIRS.__getitem__, pieces[1::2])
-    return "".join(pieces)
+    # No run goes beyond a space, and where spaces stand between words the same come again and again.
+    return " ".join([word if word.isascii() else _WORDS[word] for word in text.split(" ")])
 
 
 def _made(letters: str) -> str:
@@ -42,19 +40,22 @@ def _made(letters: str) -> str:
     return f" {pairs} {letters[-1]} " if pairs else f" {letters} "
 
 
-class _Pairs(dict[str, str]):
-    """The pairs of runs that are words: where spaces stand between words, the same come again and again."""
+class _Words(dict[str, str]):
+    """What becomes of what stands between two spaces."""
 
-    def __missing__(self, letters: str) -> str:
-        made = _made(letters)
-        if len(letters) <= WORD_LENGTH:
+    def __missing__(self, word: str) -> str:
+        pieces = _RUN.split(word)
+        # Between the runs stands what stays.
+        pieces[1::2] = map(_made, pieces[1::2])
+        made = "".join(pieces)
+        if len(word) <= WORD_LENGTH:
             if len(self) >= MOST_WORDS:
                 self.clear()
-            self[letters] = made
+            self[word] = made
         return made
 
 
-_PAIRS: Final = _Pairs()
+_WORDS: Final = _Words()
 
 
 def store_word(store_path: str) -> str:

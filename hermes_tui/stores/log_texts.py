@@ -8,8 +8,9 @@ from typing import Literal, Protocol
 from hermes_tui.records import dataclass
 from hermes_tui.storage.jsonl import Record
 
-TextPhase = Literal["talk", "tools"]
-"""Prompts and replies are indexed first, what tools were given and gave afterwards (issue 6)."""
+TextPhase = Literal["talk", "tools", "both"]
+"""Prompts and replies are indexed first; what the model thought, and tools were given and gave, afterwards (issue 6).
+A line of ``both`` has nothing to index, but each phase must know of it."""
 
 
 @dataclass(frozen=True, slots=True)

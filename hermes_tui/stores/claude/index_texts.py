@@ -18,6 +18,7 @@ _TYPE: Final = re.compile(rb'"type"\s*:\s*"([^"\\]{1,60})"')
 _CALL, _SPACED, _OTHER_CALL, _RESULT = b'type":"tool_', b'type": "tool_', b'_tool_use",', b'toolUseResult"'
 """What a call or a result begins with. That a reply stopped for a tool, or that its usage counts ``server_tool_use``,
 makes it none; bytes are found quicker than patterns."""
+_THOUGHT: Final = b'"type":"thinking"'
 _NOTHING: Final = frozenset(kind.encode() for kind in HEADER_TYPES) | {b"progress"}
 
 
@@ -30,14 +31,12 @@ class ClaudeTexts:
         found = _TYPE.search(head)
         if found is not None and found[1] in _NOTHING:
             return None
-        if found is None or _CALL in head or _RESULT in head or _OTHER_CALL in head or _SPACED in head:
-            return "tools"
-        return "talk"
+        return "tools" if found is None or _waits(head) else "talk"
 
     def is_talk(self, line: bytes) -> bool:
         """Whether the phase of a line is ``talk``, asked the other way round: calls and results are most lines."""
         head = line[:LOOKED_AT]
-        if _CALL in head or _RESULT in head or _OTHER_CALL in head or _SPACED in head:
+        if _waits(head):
             return False
         found = _TYPE.search(head)
         return found is not None and found[1] not in _NOTHING
@@ -57,6 +56,11 @@ class ClaudeTexts:
     def rest(self) -> list[LogText]:
         """Nothing is held back."""
         return []
+
+
+def _waits(head: bytes) -> bool:
+    """Whether a line that begins so holds a call, a result or a thought, which are indexed after what was said."""
+    return _CALL in head or _RESULT in head or _THOUGHT in head or _OTHER_CALL in head or _SPACED in head
 
 
 def text_of_parts(parts: Iterable[Part]) -> str | None:

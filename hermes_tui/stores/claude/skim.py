@@ -149,7 +149,7 @@ class ClaudeSkim:
             if message_id is not None and not weight.calls:
                 # With its type at its head it talks, unless a text looks like a call: then it is indexed twice, which
                 # harms nobody.
-                if _KIND in raw[:_EARLY] or self._texts.is_talk(raw):
+                if (weight.messages and _KIND in raw[:_EARLY]) or self._texts.is_talk(raw):
                     text = _said(content)
             elif self._texts.is_talk(raw):
                 text = text_of_parts(parts_of(value) if parts is None else parts)

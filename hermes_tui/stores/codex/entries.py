@@ -293,6 +293,31 @@ class Assembler:
         if call_id is not None:
             self._calls.pop(call_id, None)
 
+    def turn_started(self) -> None:
+        """A turn began: nothing that comes is a twin of what was before."""
+        self._end_waiting()
+        self._new_turn()
+
+    def user(self, entry: Entry, payload: Mapping[str, object], typed: str, *, sure: bool) -> None:
+        """Take in a raw user message as :meth:`feed` does.
+
+        Args:
+            entry: its entry, prompt or context.
+            payload: the response item.
+            typed: its prompt (:func:`items.prompt_text`).
+            sure: it is a prompt whether an event says so or not.
+        """
+        self._count += 1
+        self._user(entry, payload, typed, sure=sure)
+        self._put(entry)
+        self._drain()
+
+    def prompt_told(self, entry: Entry, text: str) -> None:
+        """Take in an event that says what the user typed."""
+        self._count += 1
+        self._prompted(entry, text)
+        self._drain()
+
     def _put(self, entry: Entry, *, wait: bool = False) -> None:
         if wait:
             entry.due = self._count + LOOKAHEAD
@@ -326,7 +351,7 @@ class Assembler:
         item_id = string(payload.get("id"))
         entry = Entry(record, said, line.stamp, item_id)
         if said.kind in ("prompt", "context") and said.role == "user":
-            self._user(entry, payload)
+            self._user(entry, payload, items.prompt_text(payload), sure=items.is_prompt(payload) is not None)
         elif said.kind == "reply":
             self._said(item_id, (items.message_text(payload),), "r")
         elif said.kind == "reasoning":
@@ -344,16 +369,15 @@ class Assembler:
         if item_id is not None:
             self._met(item_id)
 
-    def _user(self, entry: Entry, payload: Mapping[str, object]) -> None:
+    def _user(self, entry: Entry, payload: Mapping[str, object], typed: str, *, sure: bool) -> None:
         if entry.kind == "context":
             return
-        typed = items.prompt_text(payload)
         entry.text = typed[:TITLE_LENGTH]
         if self._claim(f"u{typed}"):
             return
         whole = items.message_text(payload)
         self._users.append((entry, typed, whole))
-        if items.is_prompt(payload) is None:
+        if not sure:
             entry.due = self._count + LOOKAHEAD
 
     def _said(self, item_id: str | None, texts: Iterable[str], mark: str) -> None:
@@ -388,12 +412,11 @@ class Assembler:
         kind = line.kind
         if kind in QUIET_EVENTS:
             if kind in TURN_STARTS:
-                self._end_waiting()
-                self._new_turn()
+                self.turn_started()
         elif kind == "item_completed":
             self._completed(line, record, mapping(payload.get("item")))
         elif kind == "user_message":
-            self._prompted(Entry(record, Nature("prompt", "user"), line.stamp, None), items.event_prompt(payload))
+            self._prompted(Entry(record, items.PROMPT, line.stamp, None), items.event_prompt(payload))
         elif kind == "agent_message":
             text = string(payload.get("message")) or ""
             self._twin(Entry(record, Nature("reply", "assistant"), line.stamp, None), ("r" + text,))

@@ -9,7 +9,7 @@ from hermes_tui.model import LineageKind, MessageKind, Problem, SessionId, Sessi
 from hermes_tui.storage.any_json import dump_json, load_json
 from hermes_tui.storage.jsonl import Record, read_records
 from hermes_tui.stores.codex.entries import Entry
-from hermes_tui.stores.codex.items import message_text
+from hermes_tui.stores.codex.items import CONTEXT, PROMPT, message_text
 from hermes_tui.stores.codex.ledger import Ledger
 from hermes_tui.stores.codex.live import LiveEntries
 from hermes_tui.stores.codex.oldest import is_oldest, read_document
@@ -128,7 +128,12 @@ class CodexFold:
     @property
     def begun(self) -> bool:
         """Whether the file's own meta was read, so that lines may be told by their first bytes."""
-        return self._reader.meta is not None and not self._precise
+        return self._reader.meta is not None and self._first_at is not None and not self._precise
+
+    @property
+    def own(self) -> bool:
+        """Whether lines are the thread's own."""
+        return not self._reader.owner.copied
 
     @property
     def usual(self) -> bool:
@@ -170,6 +175,34 @@ class CodexFold:
         reader.ledger.said(key)
         reader.assembler.open(call, name)
         self._live.add(key, "tool-call")
+
+    def turn_started(self, payload: Mapping[str, Any]) -> None:
+        """The start of a turn was met."""
+        reader = self._reader
+        reader.pass_over()
+        reader.ledger.turn_started(payload)
+        reader.assembler.turn_started()
+        self._live.turn_started()
+
+    def turn_ended(self) -> None:
+        """The end of a turn was met, without an error."""
+        self._reader.pass_over()
+        self._reader.ledger.turn_ended(aborted=False)
+        self._live.turn_ended()
+
+    def user_met(
+        self, record: Record, stamp: str, payload: Mapping[str, Any], typed: str, *, prompt: bool | None
+    ) -> None:
+        """A raw user message was met; see :meth:`Assembler.user` and :func:`items.is_prompt`."""
+        said = CONTEXT if prompt is False else PROMPT
+        self._reader.pass_over()
+        entry = Entry(record, said, stamp, string(payload.get("id")))
+        self._reader.assembler.user(entry, payload, typed, sure=prompt is not None)
+
+    def prompt_told(self, record: Record, stamp: str, item: str | None, text: str) -> None:
+        """An event was met that says what the user typed."""
+        self._reader.pass_over()
+        self._reader.assembler.prompt_told(Entry(record, PROMPT, stamp, item), text)
 
     def item_met(self, kind: MessageKind, item: str | None, line: int, text: str) -> None:
         """A reply or a thought was met."""

@@ -27,7 +27,7 @@ from hermes_tui.stores.matching import compared_texts
 LOOKED_AT: Final = 300
 """Bytes of a line in which its type and its payload's type stand."""
 _TYPE: Final = re.compile(rb'"type"\s*:\s*"([A-Za-z_]{1,60})"')
-_TALK: Final = frozenset({b"message", b"user_message", b"agent_message", b"reasoning", b"agent_reasoning"})
+_TALK: Final = frozenset({b"message", b"user_message", b"agent_message"})
 _NOTHING: Final = frozenset(kind.encode() for kind in (*SETTINGS_TYPES, "token_usage_record"))
 _QUIET: Final = frozenset(kind.encode() for kind in QUIET_EVENTS)
 _STARTS: Final = frozenset(kind.encode() for kind in TURN_STARTS)
@@ -39,7 +39,7 @@ _EVENT_MARKS: Final = {
 """What an event says, as its raw item says it."""
 _GLUED: Final = b'}{"'
 """Stands in a line that holds another record behind its first: the transcript shows that too."""
-_TALK_ITEM: Final = re.compile(rb'"item"\s*:\s*\{\s*"type"\s*:\s*"(?:UserMessage|AgentMessage|Reasoning|Plan)"')
+_TALK_ITEM: Final = re.compile(rb'"item"\s*:\s*\{\s*"type"\s*:\s*"(?:UserMessage|AgentMessage|Plan)"')
 
 
 class _Held(NamedTuple):
@@ -67,7 +67,7 @@ class CodexTexts:
         if not kinds:
             return "tools"
         if kinds[0] == b"event_msg" and len(kinds) > 1 and kinds[1] in _STARTS:
-            return "talk"  # nothing to read, but what lies before it is no twin of what comes
+            return "both"  # nothing to read, but what lies before it is no twin of what comes
         if kinds[0] in _NOTHING or (kinds[0] == b"event_msg" and len(kinds) > 1 and kinds[1] in _QUIET):
             return "talk" if _GLUED in line else None
         inner = kinds[1] if len(kinds) > 1 and kinds[0] in (b"response_item", b"event_msg") else kinds[0]
@@ -82,9 +82,7 @@ class CodexTexts:
             if line is None:
                 continue
             if line.type == "event_msg" and line.kind in TURN_STARTS:
-                yield from self.rest()
-                self._raw.clear()
-                self._near.clear()
+                yield from self.turn_started()
                 continue
             said = items.nature(line.payload) if line.type == "response_item" else None
             text = _text(line, said)
@@ -92,6 +90,13 @@ class CodexTexts:
                 keys = tuple(_keys(line, said, text))
                 yield from self._take(LogText(record, text, line.at), keys, event=line.type == "event_msg")
         yield from self._due(record.line)
+
+    def turn_started(self) -> list[LogText]:
+        """A turn began: what was before it is no twin of what comes."""
+        found = list(self.rest())
+        self._raw.clear()
+        self._near.clear()
+        return found
 
     def known(
         self, record: Record, text: str, at: float | None, keys: tuple[str, ...], *, event: bool
@@ -149,7 +154,7 @@ class CodexTexts:
 
 def raw_keys(kind: MessageKind, text: str, item_id: str | None) -> tuple[str, ...]:
     """What a raw reply or thought has in common with its event."""
-    said = _MARKS[kind] + text
+    said = _MARKS.get(kind, "t") + text
     return (said,) if item_id is None else (said, f"i{item_id}")
 
 

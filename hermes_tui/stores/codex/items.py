@@ -34,6 +34,8 @@ class Nature(NamedTuple):
     call_id: str | None = None
 
 
+PROMPT: Final = Nature("prompt", "user")
+CONTEXT: Final = Nature("context", "user")
 _CALLS: Final = {
     "function_call": None, "custom_tool_call": None, "mcp_tool_call": None, "local_shell_call": "local_shell",
     "web_search_call": "web_search", "image_generation_call": "image_generation", "tool_search_call": "tool_search",
@@ -82,7 +84,7 @@ def _message_nature(payload: Mapping[str, object]) -> Nature:
     if role == "assistant":
         return Nature("reply", role)
     if role == "user":
-        return Nature("context" if is_prompt(payload) is False else "prompt", role)
+        return CONTEXT if is_prompt(payload) is False else PROMPT
     return Nature("context" if role else "unknown", role)
 
 
@@ -295,7 +297,7 @@ def completed_nature(item: Mapping[str, object]) -> Nature:
     """What an ``item_completed`` item is, when it stands for itself."""
     kind = string(item.get("type"))
     if kind == "UserMessage":
-        return Nature("prompt", "user")
+        return PROMPT
     if kind == "AgentMessage":
         return Nature("reply", "assistant")
     if kind == "Reasoning":

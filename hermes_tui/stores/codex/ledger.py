@@ -255,19 +255,27 @@ class Ledger:
         if kind == "token_count":
             self._token_count(line, payload, copied=copied)
         elif kind in TURN_STARTS:
-            self._settle = None
-            self.reply = None
-            self.turn_open, self.turn_prompts = True, 0
-            self.context_window = whole(payload.get("model_context_window")) or self.context_window
+            self.turn_started(payload)
         elif kind in TURN_ENDS:
-            if not self.turn_prompts and kind != "turn_aborted":
-                self._decide("manual")
-            self.turn_open = False
+            self.turn_ended(aborted=kind == "turn_aborted")
         elif kind == "thread_settings_applied":
             settings = mapping(payload.get("thread_settings"))
             self._owned_settings(settings, string(payload.get("thread_id")))
         elif kind == "thread_rolled_back":
             self._note("rewind", f"{payload.get('num_turns')} turn(s) rolled back")
+
+    def turn_started(self, payload: Mapping[str, object]) -> None:
+        """A turn began."""
+        self._settle = None
+        self.reply = None
+        self.turn_open, self.turn_prompts = True, 0
+        self.context_window = whole(payload.get("model_context_window")) or self.context_window
+
+    def turn_ended(self, *, aborted: bool) -> None:
+        """The turn ended."""
+        if not self.turn_prompts and not aborted:
+            self._decide("manual")
+        self.turn_open = False
 
     def _owned_settings(self, settings: Mapping[str, object], thread: str | None) -> None:
         if thread is not None and self.thread is not None and thread != self.thread:

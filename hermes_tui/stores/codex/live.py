@@ -55,11 +55,19 @@ class LiveEntries:
         if line.type != "event_msg":
             return
         if line.kind in TURN_STARTS:
-            self._turn_start, self._turn_counted, self._in_turn = self._newest, False, True
+            self.turn_started()
         elif line.kind in TURN_ENDS:
-            self._in_turn = False
+            self.turn_ended()
         elif line.kind == "thread_rolled_back":
             self._roll_back(line.payload.get("num_turns"))
+
+    def turn_started(self) -> None:
+        """A turn began."""
+        self._turn_start, self._turn_counted, self._in_turn = self._newest, False, True
+
+    def turn_ended(self) -> None:
+        """The turn ended."""
+        self._in_turn = False
 
     def _prompt(self) -> None:
         if not self._in_turn or not self._turn_counted:

@@ -9,7 +9,7 @@ was looked at: whoever parses all lines later folds such a log again (:func:`pas
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import orjson
@@ -22,6 +22,7 @@ from hermes_tui.stores.codex.fold import CodexFold
 from hermes_tui.stores.codex.index_texts import CodexTexts, event_keys, raw_keys
 from hermes_tui.stores.codex.rollout import USUAL_STAMP, seconds, string
 from hermes_tui.stores.log_source import Feed, Say
+from hermes_tui.stores.log_texts import LogText
 
 _WORD: Final = rb'[^"\\\x00-\x1f\x80-\xff]'
 _COUNT: Final = rb"(0|[1-9][0-9]{0,14})"
@@ -29,33 +30,50 @@ _TOOL_ITEMS: Final = (
     rb"CommandExecution|FileChange|CollabAgentToolCall|McpToolCall|DynamicToolCall|ImageView|ToolSearch|WebSearch"
     rb"|ImageGeneration"
 )
+_IN_TURN: Final = rb'","thread_id":"' + _WORD + rb'*","turn_id":"' + _WORD + rb"*"
 _HEAD: Final = re.compile(
     rb'\{"timestamp":"(' + USUAL_STAMP.encode() + rb')",'
     rb'(?:"ordinal":[0-9]{1,15},)?"type":"(?:'
     rb'event_msg","payload":\{"type":"(?:'
     rb'token_count","info":\{"total_token_usage":\{[^{}\\]*\},"last_token_usage":\{"input_tokens":[1-9]()'
-    rb'|item_completed","thread_id":"' + _WORD + rb'*","turn_id":"' + _WORD + rb'*","item":\{(?:'
+    rb'|item_completed' + _IN_TURN + rb'","item":\{(?:'
     rb'"type":"(?:' + _TOOL_ITEMS + rb')","id":"(' + _WORD + rb'+)"'
     rb'|"id":"(' + _WORD + rb'+)","type":"(?:' + _TOOL_ITEMS + rb'|AgentMessage)"'
-    rb'|"id":"' + _WORD + rb'+","type":"Reasoning()")'
-    rb'|agent_(?:message|reasoning)"())'
+    rb'|"id":"' + _WORD + rb'+","type":"(?:Reasoning"()|UserMessage"()))'
+    rb'|agent_(?:reasoning"()|message"())|task_(?:started"()|complete"())|user_message"())'
     rb'|response_item","payload":\{"type":"(?:'
     rb'(?:function|custom_tool)_call_output","call_id":"(' + _WORD + rb'+)","output":"()'
     rb'|function_call",(?:"id":"(' + _WORD + rb'+)",)?"name":"(' + _WORD + rb'+)","arguments":"()'
-    rb'|reasoning"()|message","id":"' + _WORD + rb'+","role":"assistant"())'
+    rb'|reasoning"(?:,"id":"(' + _WORD + rb'+)")?()'
+    rb'|message",(?:"id":"' + _WORD + rb'+",)?"role":"(?:assistant"()|user"()))'
     rb'|turn_context","payload":\{"turn_id":"' + _WORD + rb'+",()'
     rb'|token_usage_record","payload":\{"thread_id":"(' + _WORD + rb'+)","turn_id":"' + _WORD + rb'*",'
     rb'"response_id":"(' + _WORD + rb'+)","usage":\{"input_tokens":' + _COUNT + rb',"cached_input_tokens":' + _COUNT
     + rb',"cache_write_input_tokens":' + _COUNT + rb',"output_tokens":' + _COUNT + rb',"reasoning_output_tokens":'
     + _COUNT + rb',"total_tokens":' + _COUNT + rb'\})'
 )  # fmt: skip
-(_COUNTED, _ITEM, _ITEM_LAST, _THOUGHT, _EVENT, _CALL_ID, _OUTPUT, _OWN_ID, _NAME, _CALL, _REASONING, _REPLY,
- _SETTINGS, _THREAD, _RESPONSE, _SIZE, _READ, _WRITE, _GIVEN, _REASONED, _USAGE) = range(2, 23)  # fmt: skip
+(_COUNTED, _ITEM, _ITEM_LAST, _THOUGHT, _PROMPT_ITEM, _THOUGHT_EVENT, _REPLY_EVENT, _STARTED, _ENDED, _PROMPT_EVENT,
+ _CALL_ID, _OUTPUT, _OWN_ID, _NAME, _CALL, _THOUGHT_ID, _REASONING, _REPLY, _USER,
+ _SETTINGS, _THREAD, _RESPONSE, _SIZE, _READ, _WRITE, _GIVEN, _REASONED, _USAGE) = range(2, 30)  # fmt: skip
 """Groups of the expression; the last one that matched tells the kind."""
-_PASSED: Final = frozenset({_COUNTED, _ITEM, _ITEM_LAST, _THOUGHT, _OUTPUT, _CALL, _SETTINGS, _USAGE})
+_PASSED: Final = frozenset(
+    {_COUNTED, _ITEM, _ITEM_LAST, _THOUGHT, _THOUGHT_EVENT, _OUTPUT, _CALL, _REASONING, _SETTINGS, _USAGE}
+)
 """Kinds that are not parsed."""
 _TWINS: Final = (_ITEM, _ITEM_LAST)
-_SAID: Final = (_EVENT, _REASONING, _REPLY)
+_TOLD: Final = (_THOUGHT, _THOUGHT_EVENT)
+_PROMPTS: Final = (_PROMPT_ITEM, _PROMPT_EVENT)
+_PARSED: Final = {
+    _PROMPT_ITEM: ("event_msg", "item_completed"),
+    _PROMPT_EVENT: ("event_msg", "user_message"),
+    _REPLY_EVENT: ("event_msg", "agent_message"),
+    _STARTED: ("event_msg", "task_started"),
+    _ENDED: ("event_msg", "task_complete"),
+    _REPLY: ("response_item", "message"),
+    _USER: ("response_item", "message"),
+}
+"""Types of line and payload by kind: a key that comes twice says something else than the first bytes."""
+_ID_KEY: Final = b'"id":'
 _CALL_END: Final = re.compile(rb'","call_id":"(' + _WORD + rb'+)"\}\}$')
 _TAIL: Final = 120
 """Bytes at the end of a call in which its id stands."""
@@ -97,14 +115,14 @@ class CodexSkim:
                 elif kind in _TWINS:
                     twin(found[kind].decode())
                     told = True
-                elif kind == _THOUGHT:
+                elif kind in _TOLD:
                     told = True
-                elif not usual:
-                    told = False
-                elif kind in _SAID:
-                    told = parsed(kind, raw, line, offset)
+                elif kind in _PARSED:
+                    told = (usual or (kind in _PROMPTS and fold.own)) and parsed(kind, raw, line, offset)
+                    if told:
+                        usual = fold.usual
                 else:
-                    told = other(kind, found, raw, line)
+                    told = usual and other(kind, found, raw, line)
                 if told:
                     if found[1] > newest:
                         newest = found[1]
@@ -140,6 +158,11 @@ class CodexSkim:
                 return False
             own = found[_OWN_ID]
             fold.call_met(None if own is None else own.decode(), found[_NAME].decode(), end[1].decode(), line)
+        elif kind == _REASONING:
+            name = found[_THOUGHT_ID]
+            if name is None and _ID_KEY in raw:
+                return False
+            fold.item_met("reasoning", None if name is None else name.decode(), line, "")
         else:
             settings = raw[found.end() :]
             if settings != self._settings:
@@ -149,31 +172,76 @@ class CodexSkim:
         return True
 
     def _parsed(self, kind: int, raw: bytes, line: int, offset: int) -> bool:
-        """Take in a reply, a thought, or an event that repeats one; ``False``: it must be fed."""
+        """Take in a turn's ends, or a prompt or reply, raw or told by an event; ``False``: it must be fed."""
         try:
             value: dict[str, Any] = orjson.loads(raw)
         except orjson.JSONDecodeError:
             return False
         payload: Mapping[str, Any] | None = value.get("payload")
-        if type(payload) is not dict or string(payload.get("type")) is None or string(value.get("timestamp")) is None:
-            return False  # a key that comes twice says something else than the first bytes
-        event = kind == _EVENT
-        if event:
-            if "id" in payload or "call_id" in payload or "item" in payload:
+        stamp = string(value.get("timestamp"))
+        if type(payload) is not dict or (value.get("type"), payload.get("type")) != _PARSED[kind] or stamp is None:
+            return False
+        if "items" in value:
+            return False  # a document, told so by a key behind the others
+        if kind == _STARTED:
+            self._fold.turn_started(payload)
+            if self._texts is not None:
+                self._tell(self._texts.turn_started())
+            return True
+        if kind == _ENDED:
+            if payload.get("error"):
                 return False
-            said = payload["type"]
-            text = string(payload.get("message" if said == "agent_message" else "text")) or ""
-            if said == "agent_message":
-                self._fold.reply_told(f"{payload.get('message')}")
-            keys = event_keys(said, text)
-        else:
-            item = string(payload.get("id"))
-            reply: MessageKind = "reply" if kind == _REPLY else "reasoning"
-            text = items.message_text(payload) if kind == _REPLY else "\n".join(items.reasoning_texts(payload))
-            self._fold.item_met(reply, item, line, text)
-            keys = raw_keys(reply, text, item)
-        if self._texts is not None and self._say is not None:
-            record = _RECORD(Record, (line, offset, len(raw), None, raw, None, (), True))
-            for told in self._texts.known(record, text, seconds(value["timestamp"]), keys, event=event):
-                self._say(told.record.line, told.record.offset, told.record.length, told.at, told.text)
+            self._fold.turn_ended()
+            return True
+        record = _RECORD(Record, (line, offset, len(raw), None, raw, None, (), True))
+        if kind == _USER:
+            return self._user(record, stamp, payload)
+        if kind == _REPLY:
+            return self._reply(record, stamp, payload)
+        return self._event(kind, record, stamp, payload)
+
+    def _user(self, record: Record, stamp: str, payload: Mapping[str, Any]) -> bool:
+        if payload.get("role") != "user":
+            return False
+        prompt = items.is_prompt(payload)
+        kind: MessageKind = "context" if prompt is False else "prompt"
+        typed = items.prompt_text(payload)
+        self._fold.user_met(record, stamp, payload, typed, prompt=prompt)
+        text = items.message_text(payload) if prompt is False else typed
+        self._index(record, stamp, text, raw_keys(kind, text, string(payload.get("id"))))
         return True
+
+    def _reply(self, record: Record, stamp: str, payload: Mapping[str, Any]) -> bool:
+        if payload.get("role") != "assistant":
+            return False
+        text, item = items.message_text(payload), string(payload.get("id"))
+        self._fold.item_met("reply", item, record.line, text)
+        self._index(record, stamp, text, raw_keys("reply", text, item))
+        return True
+
+    def _event(self, kind: int, record: Record, stamp: str, payload: Mapping[str, Any]) -> bool:
+        if kind == _PROMPT_ITEM:
+            item = payload.get("item")
+            if type(item) is not dict or item.get("type") != "UserMessage":
+                return False
+            self._fold.prompt_told(record, stamp, string(item.get("id")), items.item_prompt(item))
+            return True  # its words come with those of the tools, should its raw twin be lost
+        if "id" in payload or "call_id" in payload or "item" in payload:
+            return False
+        if kind == _PROMPT_EVENT:
+            self._fold.prompt_told(record, stamp, None, items.event_prompt(payload))
+            text = items.event_text(payload) or ""
+        else:
+            text = string(payload.get("message")) or ""
+            self._fold.reply_told(f"{payload.get('message')}")
+        self._index(record, stamp, text, event_keys(payload["type"], text), event=True)
+        return True
+
+    def _index(self, record: Record, stamp: str, text: str, keys: tuple[str, ...], *, event: bool = False) -> None:
+        if self._texts is not None:
+            self._tell(self._texts.known(record, text, seconds(stamp), keys, event=event))
+
+    def _tell(self, texts: Iterable[LogText]) -> None:
+        if self._say is not None:
+            for told in texts:
+                self._say(told.record.line, told.record.offset, told.record.length, told.at, told.text)
