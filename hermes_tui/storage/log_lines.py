@@ -57,9 +57,8 @@ def read_lines(
         block = following()
         while block:
             at += len(block)
-            raws = (carry + block if carry else block).split(b"\n")
+            raws, carry = _cut(carry + block if carry else block)
             block = following()
-            carry = raws.pop()
             if raws:
                 if max(map(len, raws)) > GIANT_LINE:
                     return
@@ -68,6 +67,16 @@ def read_lines(
                 line, offset = line + len(raws), after
             if len(carry) > GIANT_LINE:
                 return
+
+
+def _cut(block: bytes) -> tuple[list[bytes], bytes]:
+    """The lines of a block, and what follows the last newline. ``bytes.split`` looks at each byte by itself."""
+    raws: list[bytes] = []
+    find, take, start = block.find, raws.append, 0
+    while (end := find(b"\n", start)) >= 0:
+        take(block[start:end])
+        start = end + 1
+    return raws, block[start:]
 
 
 def _read(file: BinaryIO, size: int) -> bytes | None:
