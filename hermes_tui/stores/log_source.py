@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import replace
 from typing import Final, Protocol
 
-from hermes_tui.model import Compaction, Origin, Problem, Request, SessionId, SessionRow
+from hermes_tui.model import Compaction, ListQuery, Origin, Problem, Request, SessionId, SessionRow
 from hermes_tui.records import dataclass
 from hermes_tui.storage.errors import Interrupted, StorageError
 from hermes_tui.storage.jsonl import Record, complete_record, read_piece, read_records
@@ -202,6 +202,8 @@ def fold_log(
         raise
     except (OSError, StorageError) as error:
         odd.append(Problem(log.path, None, None, _why(error)))
+        if start is None and offset == 0 and last is None:
+            return Folded(_unread(fold.summary(), odd[-1]), None)
     if keep and not held:
         place = _place(fold, last, start)
     return Folded(_with_problems(fold.summary(), odd), place if keep else None)
@@ -251,6 +253,14 @@ def still_there(log: LogFile, place: FoldPlace) -> bool:
         return read_piece(log.path, place.guard_offset, len(place.guard)) == place.guard
     except OSError:
         return False
+
+
+def _unread(summary: LogSummary, problem: Problem) -> LogSummary:
+    """A log that could not even be opened: what it holds is not known, which is not nothing."""
+    row = replace(
+        summary.row, message_count=None, tool_call_count=None, request_count=None, problems=1, resumable=False
+    )
+    return LogSummary(row, (), (), (problem,))
 
 
 def _with_problems(summary: LogSummary, odd: Sequence[Problem]) -> LogSummary:
@@ -335,6 +345,20 @@ class NothingKept:
     def fallbacks(self) -> Mapping[str, int]:
         """Reading is what it does; it falls back on nothing."""
         return {}
+
+
+READ_AT_ONCE: Final = 8 << 20
+"""Bytes of logs that are read whole for a filter: a tenth of a second."""
+
+
+def soon_read(source: SummarySource, logs: Sequence[LogFile], query: ListQuery) -> bool:
+    """Whether a filter can go by what stands in the middle of logs at little cost: clocks jump, and sessions move.
+
+    Of a large store that no index holds, a peek at both ends of a log tells its times and folder.
+    """
+    if query.cwd is None and query.since is None and query.until is None:
+        return False
+    return sum(log.size for log in logs) <= READ_AT_ONCE or source.lag(logs) == 0
 
 
 class ScanSource(NothingKept):

@@ -69,6 +69,7 @@ from hermes_tui.stores.log_source import (
     fold_log,
     no_pulse,
     problem_of,
+    soon_read,
 )
 from hermes_tui.stores.log_texts import LogTexts
 from hermes_tui.stores.log_usage import UsageLedger
@@ -447,11 +448,10 @@ class LogStore(KeptLogs):
             )
 
     def list_now(self, look: Look, query: ListQuery, limit: int | None) -> Listing:
-        """Whole logs are read only for what a peek cannot tell: sums, and what a filter must be sure of."""
+        """Whole logs are read only for what a peek cannot tell (model, sums), or where that costs little."""
         index = self._index_of(look)
-        # Times and folders of the middle of a log count too: clocks jump, and sessions move.
-        asked = (query.model, query.cwd, query.since, query.until)
-        if query.order in NEEDS_WHOLE_READ or any(value is not None for value in asked):
+        unsure = query.model is not None or query.order in NEEDS_WHOLE_READ
+        if unsure or soon_read(self.source, index.logs, query):
             rows = [row for row, _ in self.folded(index, tuple(index.rows)).values()]
         else:
             rows = list(index.rows.values())
