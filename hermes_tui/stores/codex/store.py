@@ -349,7 +349,7 @@ class CodexStore(LogStore):
         if row.lineage_kind == "fork" and row.parent_id is not None:
             row = replace(row, preview=self._source_prompt(row.parent_id) or row.preview)
         if row.lineage_kind == "fork" or row.parts > 1:
-            row = self._over_files(row, ends)
+            row = self._over_files(row, summaries, ends)
         return row
 
     def _source_prompt(self, thread: SessionId) -> RawText | None:
@@ -366,12 +366,13 @@ class CodexStore(LogStore):
                 break
         return found
 
-    def _over_files(self, row: SessionRow, ends: Mapping[str, int]) -> SessionRow:
+    def _over_files(self, row: SessionRow, summaries: Sequence[LogSummary], ends: Mapping[str, int]) -> SessionRow:
         """What only all files of a thread tell: whether its history is whole, and which messages are live."""
         files = self._files(ends)
         spans = files.spans(row.id)
         if files.problems:
-            row = replace(row, resumable=False, problems=row.problems + len(files.problems))
+            fresh = set(files.problems).difference(*(summary.problems for summary in summaries))
+            row = replace(row, resumable=False, problems=row.problems + len(fresh))
         if row.parts == 1:
             return row
         try:
@@ -453,8 +454,7 @@ class CodexStore(LogStore):
 
     def resolve(self, prefix: str) -> Sequence[SessionId]:
         """See :meth:`Store.resolve`; the uuid of a segment means its thread."""
-        found = super().resolve(prefix)
-        if found:
+        if found := super().resolve(prefix):
             return found
         wanted = prefix.lower()
         index = self.index()

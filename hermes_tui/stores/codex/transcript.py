@@ -163,6 +163,7 @@ class CodexTranscript:
         self._files.setdefault(_key(span), file)
         if span.start and span.meta is not None:
             self._begin_inside(file, span)
+        failed = False
         try:
             for count, record in enumerate(span_records(span)):
                 if count % PULSE_EVERY == 0:
@@ -171,8 +172,9 @@ class CodexTranscript:
                 yield file.reader.ledger.reply is not None
         except OSError as error:
             self._tell(Problem(span.path, None, None, f"cannot be read: {error.strerror or error}"))
+            failed = True
         file.reader.assembler.finish()
-        if file.reader.meta is None:
+        if file.reader.meta is None and not failed:
             self._tell(Problem(span.path, 1, 0, "does not start with session metadata; the id is the file name's"))
         yield False
 

@@ -80,7 +80,9 @@ class DshTranscript:
             try:
                 fold = self._backend.read(log)
             except OSError as error:
-                self._problems[session_id] = (Problem(log.path, None, None, f"cannot be read: {error}"),)
+                self._problems[session_id] = (
+                    Problem(log.path, None, None, f"cannot be read: {error.strerror or error}"),
+                )
                 return None
             self._folds[session_id] = fold
             self._problems[session_id] = fold.problems()

@@ -14,7 +14,8 @@ from hermes_tui.storage.fulltext import parse_query
 from hermes_tui.stores import registry, scan
 from hermes_tui.stores.logs import LogStore
 from hermes_tui.stores.protocol import SearchFilters, Transcript
-from tests.unit.codex.rollouts import meta, turn, write
+from tests.unit.codex.rollouts import THREAD, meta, stamp, turn, write
+from tests.unit.dsh.conftest import Log
 
 SAMPLE = Path(__file__).parents[2] / "data" / "samples" / "dsh" / "dot-dsh"
 
@@ -77,3 +78,51 @@ def test_folders_that_cannot_be_looked_into_are_told_with_the_reason(
     assert (told.code, told.paths) == ("unreadable-folder", (str(closed),))
     assert told.detail == f"cannot be looked into: {closed} (Permission denied)"
     assert told.advice == "Check that you may read them; sessions in them are not listed."
+
+
+def locked(monkeypatch: pytest.MonkeyPatch, *paths: Path) -> None:
+    """Nobody may read these files, root neither."""
+    real = os.open
+
+    def opened(path: str | os.PathLike[str], *more: int, **words: int) -> int:
+        if str(path) in map(str, paths):
+            raise PermissionError(13, "Permission denied", str(path))
+        return real(path, *more, **words)
+
+    monkeypatch.setattr(os, "open", opened)
+
+
+@pytest.mark.parametrize("agent", ["codex", "dsh"])
+def test_what_a_log_holds_that_cannot_be_opened_is_not_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, agent: str
+) -> None:
+    if agent == "codex":
+        path = write(tmp_path, [meta(), *turn(1, "ask", "say", 0)])
+    else:
+        path = Log().talk("ask", "say").write(tmp_path)
+    (store,) = registry.open_places([registry.Place(agent, tmp_path)], {})
+    assert isinstance(store, LogStore)
+    locked(monkeypatch, path)
+    (thread,) = store.index().rows
+    row = store.rows([thread])[0]
+    assert (row.message_count, row.request_count, row.usage, row.problems) == (None, None, None, 1)
+    transcript = store.transcript([thread])
+    assert [head for batch in transcript.heads() for head in batch] == []
+    assert [problem.reason for problem in transcript.problems] == ["cannot be read: Permission denied"]
+
+
+def test_a_part_of_a_thread_that_cannot_be_opened_is_counted_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    segment = "01a1ee59-7a00-7000-8000-0000000000aa"
+    base = {"thread_id": THREAD, "end_ordinal_exclusive": 1}
+    path = write(tmp_path, [meta(history_mode="paginated"), *turn(1, "ask", "say", 0)])
+    name = path.name.replace(".jsonl", f"_{segment}.jsonl")
+    later = write(tmp_path, [meta(history_mode="paginated", history_base=base, timestamp=stamp(50))], name=name)
+    (store,) = registry.open_places([registry.Place("codex", tmp_path)], {})
+    assert isinstance(store, LogStore)
+    locked(monkeypatch, later)
+    (row,) = store.rows([SessionId(THREAD)])
+    transcript = store.transcript([SessionId(THREAD)])
+    assert [head for batch in transcript.heads() for head in batch if head.kind == "prompt"]
+    assert (row.parts, row.problems, row.resumable) == (2, len(transcript.problems), False)
