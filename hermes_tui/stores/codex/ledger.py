@@ -132,6 +132,8 @@ class Ledger:
     """The newest count of a file that keeps no totals: it is written twice around a compaction."""
     _inherits: bool = False
     """The thread came out of another one, and running totals start at that one's."""
+    _continues: bool = False
+    """The history before this file stands in another one: a count without an answer before it repeats that one's."""
     _fill_before: int | None = None
     _last_response: str | None = None
     _settle: int | None = None
@@ -144,7 +146,8 @@ class Ledger:
         self.thread = meta.id
         self.provider = meta.provider
         self.source, self.cwd = meta.source, meta.cwd
-        self._inherits = meta.forked_from is not None or meta.delegated
+        self._continues = meta.base is not None
+        self._inherits = meta.forked_from is not None or meta.delegated or self._continues
         if meta.is_revert:
             self._note("rewind", "the thread was reverted to an earlier turn")
         elif meta.forked_from is not None:
@@ -232,6 +235,8 @@ class Ledger:
         if total and not self._totals and self._inherits:
             # The running total begins with the source's, of which nothing stands in this file.
             self._totals = {key: whole(total.get(key)) for key in _COUNTERS}
+            if self._continues and self.reply is None:
+                return
             delta = {key: whole(last.get(key)) for key in _COUNTERS}
         elif total:
             now = {key: whole(total.get(key)) for key in _COUNTERS}
@@ -374,8 +379,8 @@ class Ledger:
 
 _PLAIN: Final = (
     "thread", "provider", "model", "context_window", "fill", "turn_open", "turn_prompts", "reply", "has_records",
-    "source", "cwd", "_settings", "_totals", "_last_count", "_inherits", "_fill_before", "_last_response", "_settle",
-    "_weigh",
+    "source", "cwd", "_settings", "_totals", "_last_count", "_inherits", "_continues", "_fill_before", "_last_response",
+    "_settle", "_weigh",
 )  # fmt: skip
 """What of a ledger is JSON as it is."""
 

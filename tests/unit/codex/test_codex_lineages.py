@@ -91,6 +91,27 @@ def test_a_thread_reverted_twice_shows_what_each_revert_took_away(tmp_path: Path
     assert usage_of(spend for node in nodes for spend in node.row.spend) == row.usage
 
 
+@pytest.mark.parametrize("revert", [True, False])
+def test_a_count_repeated_before_the_first_answer_of_a_continued_history_is_no_request(
+    tmp_path: Path, revert: bool
+) -> None:
+    """A compaction right after a fork or revert tells the newest count again (facts/codex.md section 5)."""
+    first = talk(tmp_path, random.Random(6))
+    exchange(first, "one")
+    cut = first.cut()
+    exchange(first, "two")
+    first.save()
+    later = after(first, cut, revert=revert)
+    info = {"total_token_usage": later.totals, "last_token_usage": later.totals, "model_context_window": 258_400}
+    assert later.totals["input_tokens"] > 0
+    path = later.save()
+    with path.open("a", encoding="utf-8") as file:
+        for _ in range(2):
+            file.write(event("token_count", 100, info=info) + "\n")
+    row = open_home(tmp_path).rows([SessionId(later.thread_id)])[0]
+    assert row.request_count == (2 if revert else 0)
+
+
 def test_the_parts_of_a_reverted_thread_sum_up_after_a_compaction(tmp_path: Path) -> None:
     """The compaction of the second file takes the first one's answers out of the model's view as well."""
     first = talk(tmp_path, random.Random(4))
