@@ -103,6 +103,28 @@ def test_a_message_a_branch_copied_is_one_hit_in_the_trunk(cli: Cli, contract: C
     assert [(hit["message_id"], hit["state"], hit["copies"]) for hit in inherited["hits"]] == [("4", "inherited", 2)]
 
 
+def test_a_kept_output_that_says_something_else_is_found_by_that(cli: Cli, contract: Contract, tmp_path: Path) -> None:
+    """Compactions shorten outputs of tools: what only the shortened one says was found nowhere."""
+    store = make_store(
+        tmp_path / "state.db",
+        "inline",
+        [
+            Row("please", session="s1"),
+            Row("a long listing", role="tool", call_id="c1", session="s1"),
+            Row("please", session="s2"),
+            Row("listing (shortened)", role="tool", call_id="c1", session="s2"),
+            Row("and on", session="s2"),
+        ],
+        [
+            Session("s1"),
+            Session("s2", parent="s1", config='{"_branched_from": "s1"}'),
+        ],
+    )
+    assert ids(found(cli, contract, store, "listing")) == ["2"]
+    assert ids(found(cli, contract, store, "long")) == ["2"]
+    assert ids(found(cli, contract, store, "shortened")) == ["4"]
+
+
 def test_what_people_repeat_is_no_copy(cli: Cli, contract: Contract, tmp_path: Path) -> None:
     rows = [Row("yes please"), Row("done", role="assistant"), Row("yes please"), Row("done", role="assistant")]
     store = make_store(tmp_path / "state.db", "inline", rows)
