@@ -58,7 +58,7 @@ def read_name(name: str) -> FileName:
     found = _NAME.match(name)
     if found is None:
         bare = name.removesuffix(".zst").removesuffix(".jsonl").removesuffix(".json")
-        return FileName(SessionId(bare.removeprefix("rollout-")), None)
+        return FileName(SessionId(bare.removeprefix("rollout-") or name), None)
     segment = found["segment"]
     return FileName(SessionId(found["thread"].lower()), None if segment is None else segment.lower())
 

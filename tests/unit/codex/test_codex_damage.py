@@ -542,3 +542,10 @@ def test_types_and_roles_that_are_no_words_lose_no_record(tmp_path: Path, place:
         "first",
         "said",
     ]
+
+
+def test_a_rollout_whose_name_says_nothing_can_be_asked_for(tmp_path: Path) -> None:
+    write(tmp_path, ["{}"], name="rollout-.jsonl")
+    store = open_home(tmp_path)
+    assert list(store.index().rows) == ["rollout-.jsonl"]
+    assert store.rows([SessionId("rollout-.jsonl")])[0].problems == 1
