@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from hermes_tui.records import dataclass
 from hermes_tui.storage.aside import Aside
-from hermes_tui.storage.reading import ReadConnection
+from hermes_tui.storage.reading import ReadConnection, Way
 from hermes_tui.stores.hermes.asking import Asking
 from hermes_tui.stores.hermes.asks import SCAN, Ask, Plan, prepare_asking
 from hermes_tui.stores.hermes.schema import Schema
@@ -27,6 +27,9 @@ WINDOW_S: Final = 0.25
 """A window should take no longer: hits stream, and the store is let go of."""
 TWO_HALVES: Final = 40_000
 """Rows of a scanned range from which a second connection pays."""
+BESIDE: Final[frozenset[Way]] = frozenset({"plain", "immutable"})
+"""Ways of reading in two halves. A private copy would be made twice; and of two connections without locks none could
+take some when an agent comes, for it would wait for the other, and that for its half."""
 SMALL_STORE: Final = 20_000
 """Rows; an index over so few is checked row by row, which costs some 20 ms."""
 CHECKED_ROWS: Final = 60
@@ -232,7 +235,7 @@ class Candidates:
         # The text comes first: what the filters test lies behind it in the row, beyond its overflow pages.
         sql = f"SELECT m.id FROM messages m WHERE m.id >= ? AND m.id <= ? AND {raw.sql} AND {filters.sql} AND ({where})"
         values = (*raw.values, *filters.values)
-        if high - low < TWO_HALVES:
+        if high - low < TWO_HALVES or connection.way not in BESIDE:
             return _ids(connection, sql, (low, high, *values))
         middle = (low + high) // 2
         aside = Aside(lambda: self._asking.ask(_prepared_ids, sql, (middle + 1, high, *values)))

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Event
 from typing import Any
 
+import apsw
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hermes_tui.storage.errors import Interrupted
 from hermes_tui.storage.fulltext import Matcher, parse_query
-from hermes_tui.storage.reading import ReadConnection
+from hermes_tui.storage.reading import BUSY_MS, ReadConnection
 from hermes_tui.stores.hermes import candidates
 from hermes_tui.stores.hermes.package import PACKAGE
 from hermes_tui.stores.hermes.store import HermesStore
@@ -181,6 +185,33 @@ def test_a_half_that_is_stopped_stops_the_search(tmp_path: Path, monkeypatch: py
     with pytest.raises(Interrupted):
         list(proposal.messages)
     assert not store.asking.interrupts._alive
+
+
+def test_a_store_read_without_locks_has_one_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An agent that comes meanwhile makes each reader take locks, which none may while another has no locks."""
+    path = make_store(tmp_path / "made.db", "none", [Row(content=f"docker {number}") for number in range(9)])
+    agent = apsw.Connection(str(path))
+    agent.execute("PRAGMA journal_mode=WAL; UPDATE messages SET content = content || ' again'").fetchall()
+    for suffix in ("", "-wal"):
+        shutil.copy(f"{path}{suffix}", tmp_path / f"state.db{suffix}")
+    monkeypatch.setattr(candidates, "TWO_HALVES", 0)
+    read, lower_done = candidates._ids, Event()
+
+    def disturbed(connection: ReadConnection, sql: str, values: tuple[Any, ...]) -> list[int]:
+        if values[0] > 1:
+            lower_done.wait()
+        if values[1] == 9:
+            shutil.copy(f"{path}-shm", tmp_path / "state.db-shm")
+        found = read(connection, sql, values)
+        lower_done.set()
+        return found
+
+    monkeypatch.setattr(candidates, "_ids", disturbed)
+    begun = time.monotonic()
+    hits = searched(tmp_path / "state.db", parse_query("again"))
+    agent.close()
+    assert len(hits) == 9
+    assert time.monotonic() - begun < BUSY_MS / 1000
 
 
 @pytest.mark.parametrize("damage", DAMAGES[1:])
