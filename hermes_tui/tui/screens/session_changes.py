@@ -80,6 +80,7 @@ class ChangingList(Place):
         if result is not None and result.done:
             done = set(result.done)
             self.rows.picked = {key for key in self.rows.picked if key[1] not in done}
+            self.rows.refresh()
             self.show_status()
 
     def read_annotations(self) -> object:
