@@ -17,7 +17,7 @@ from hermes_tui.records import dataclass
 from hermes_tui.storage.log_bytes import read_at
 from hermes_tui.stores.claude.header import PROMPT_CUT, Header
 from hermes_tui.stores.claude.inline import ANY_VERSION_BELOW, marked
-from hermes_tui.stores.claude.lines import MESSAGE_TYPES, Fields, message_of, text_of, time_of
+from hermes_tui.stores.claude.lines import BRIDGED_TYPE, MESSAGE_TYPES, Fields, message_of, text_of, time_of
 from hermes_tui.stores.claude.parts import parts_of
 from hermes_tui.stores.claude.texts import user_text
 
@@ -45,6 +45,8 @@ class Peek:
     begins_late: str | None = None
     """The first message line where it is no beginning: a compaction boundary, which a fork made after one begins with,
     or a line whose parent is lost."""
+    bridged: dict[str, str | None] = field(default_factory=dict)
+    """What takes the place of a parent that is no message, as older builds wrote them before the first prompt."""
     last_uuids: list[str] = field(default_factory=list)
     """The last message lines: what an old title in another file names (facts section 3, summary)."""
     messages: int = 0
@@ -123,6 +125,7 @@ def _read_head(result: Peek, piece: Piece, size: int) -> None:
         result.header, result.messages, result.problems = Header(), 0, 0
         result.first_prompt = result.command = result.begins_late = None
         result.roots.clear()
+        result.bridged.clear()
         _take_head(result, piece(length, 0), whole=size <= length)
         if result.messages or size <= length or length >= LONGEST_END:
             return
@@ -161,6 +164,8 @@ def _take_head(result: Peek, head: bytes, *, whole: bool) -> bool:
             result.damaged = True
         elif text_of(fields.get("type")) not in MESSAGE_TYPES:
             header.take(fields, result.messages)
+            if fields.get("type") == BRIDGED_TYPE and (uuid := text_of(fields.get("uuid"))) is not None:
+                result.bridged[uuid] = _parent(result, fields)
         else:
             _take_message(result, fields)
             if result.first_prompt and header.cwd and result.roots:
@@ -170,14 +175,14 @@ def _take_head(result: Peek, head: bytes, *, whole: bool) -> bool:
 
 def _take_message(result: Peek, fields: Fields) -> None:
     result.header.look(fields, time_of(fields.get("timestamp")))
-    uuid = text_of(fields.get("uuid"))
+    uuid, parent = text_of(fields.get("uuid")), _parent(result, fields)
     if result.messages == 0:
         result.sidechain = fields.get("isSidechain") is True
         result.version = text_of(fields.get("version"))
-        if fields.get("subtype") == "compact_boundary" or text_of(fields.get("parentUuid")) is not None:
+        if fields.get("subtype") == "compact_boundary" or parent is not None:
             result.begins_late = uuid
     result.messages += 1
-    if uuid is not None and text_of(fields.get("parentUuid")) is None:
+    if uuid is not None and parent is None:
         result.roots.append(uuid)
     if result.first_prompt is None and fields.get("type") == "user":
         for kind, text, stored in _texts(fields):
@@ -186,6 +191,12 @@ def _take_message(result: Peek, fields: Fields) -> None:
                 return
             if result.command is None and stored != text and text[:1] in "/!" and " " in text:
                 result.command = text[:PROMPT_CUT]
+
+
+def _parent(result: Peek, fields: Fields) -> str | None:
+    """The message before this line."""
+    parent = text_of(fields.get("parentUuid"))
+    return parent if parent is None else result.bridged.get(parent, parent)
 
 
 def _texts(fields: Fields) -> Iterator[tuple[str, str, str]]:

@@ -276,8 +276,8 @@ class ClaudeStore(LogStore):
             roots[log.path] = list(ends.roots)
             if ends.begins_late is not None:
                 begun_late.append((log, ends.begins_late))
-        for log, boundary in begun_late:
-            self._join_holder(log, boundary, sessions, roots)
+        for log, uuid in begun_late:
+            self._join_holder(log, uuid, sessions, roots)
         by_path = {log.path: log for log in logs}
         groups = [tuple(by_path[path] for path in family) for family in families(roots)]
         strange = self._recall_families(groups)
@@ -326,20 +326,18 @@ class ClaudeStore(LogStore):
                 self._families[family] = known
         return known
 
-    def _join_holder(
-        self, log: LogFile, boundary: str, sessions: Sequence[LogFile], roots: dict[str, list[str]]
-    ) -> None:
-        """A log that begins with a compaction is a copy made after one: find the file that holds it too."""
+    def _join_holder(self, log: LogFile, uuid: str, sessions: Sequence[LogFile], roots: dict[str, list[str]]) -> None:
+        """A log that begins with a compaction, or whose head is lost: find the file that holds its first line too."""
         with self._claude_lock:
             searched, holder = self._holders.get(log.path, (None, None))
         # Where it was found stands while the log grows, and goes with that file.
         if holder not in roots if holder is not None else searched != log:
-            holder = holder_of(boundary, log, sessions)
+            holder = holder_of(uuid, log, sessions)
             with self._claude_lock:
                 self._holders[log.path] = (log, holder)
         if holder is not None:
-            roots.setdefault(holder, []).append(boundary)
-            roots[log.path].append(boundary)
+            roots.setdefault(holder, []).append(uuid)
+            roots[log.path].append(uuid)
 
     def _traced(self, logs: Iterable[LogFile]) -> Iterator[tuple[LogFile, Trace]]:
         pulse = self.pulse()

@@ -123,7 +123,7 @@ class Made:
         listing = {"type": "skill_listing", "content": "zzz", "skillCount": 1, "isInitial": True, "names": ["z"]}
         return self.add({**self.fields(name, parent, 10), "type": "attachment", "attachment": listing})
 
-    def progress(self, name: str, parent: str) -> Made:
+    def progress(self, name: str, parent: str | None) -> Made:
         return self.add({**self.fields(name, parent, 10), "type": "progress", "data": {}})
 
     def boundary(

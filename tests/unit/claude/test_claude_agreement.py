@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from hermes_tui.stores.claude import store
 from tests.conftest import Cli
 from tests.unit.claude.building import Made, mark, stamp
 from tests.unit.claude.cases import compactions, damage, talk
@@ -117,6 +118,21 @@ def test_a_copy_is_known_though_a_head_is_lost_or_long(
     assert found[fork.id]["parent_id"] == made.id
 
     assert sum(row["request_count"] for row in found.values()) == 4
+
+
+def test_what_an_older_build_wrote_before_the_prompt_is_a_head(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its lines are the parents of the first message: nothing is lost, and no other log is looked through for it."""
+    made = Made("original").progress("p", None).progress("q", "p").user("1", "q").reply("2", "1")
+    fork = goes_on(copy_of(made, "fork", 4), made, "2")
+    for one in (made, fork, Made("other").progress("p", None).user("1", "p").reply("2", "1")):
+        one.write(project(tmp_path))
+    searched: list[str] = []
+    monkeypatch.setattr(store, "holder_of", lambda uuid, *_: searched.append(uuid))
+    found = rows(cli, tmp_path)
+    assert (found[fork.id]["lineage_kind"], found[fork.id]["parent_id"]) == ("fork", made.id)
+    assert not searched
 
 
 def test_a_log_that_cannot_be_read_hides_no_hits_of_the_others(
