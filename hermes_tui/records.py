@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 else:
 
     def dataclass(cls=None, /, *, frozen=False, slots=False):
-        """:func:`dataclasses.dataclass` for classes that write none of its methods themselves."""
+        """:func:`dataclasses.dataclass` for classes that write none of its methods themselves, and have no frozen base.
+
+        Raises:
+            TypeError: a base is frozen.
+        """
         if cls is None:
             return lambda plain: _declared(plain, frozen, slots)
         return _declared(cls, frozen, slots)

@@ -183,9 +183,9 @@ class SessionsScreen(LoadingList):
         self._number += 1
         self._say_none()
         rows.show_entries(entries, keep=keep, another=another)
-        if event.rows and entries is event.listing.entries:
-            rows.fill(0, event.rows)
-            self._unmarked = event.rows
+        self._unmarked = event.rows if entries is event.listing.entries else ()
+        if self._unmarked:
+            rows.fill(0, self._unmarked)
         if not entries or event.rows:
             self._show_preview()
         if first:

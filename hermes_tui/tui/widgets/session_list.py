@@ -96,15 +96,6 @@ class SessionList(VirtualList):
             keep_place=found and not at_top,
         )
 
-    def refresh_rows(self) -> None:
-        """Read again what is in view; the old rows stay until the new ones are here."""
-        first, last = self.visible_items()
-        pages = tuple(range(first // PAGE, last // PAGE + 1)) if last >= 0 else ()
-        for page in [page for page in self._pages if page not in pages]:
-            del self._pages[page]
-        if pages:
-            self.post_message(self.Wanted(pages))
-
     def fill(self, page: int, rows: Sequence[SessionRow | None]) -> None:
         """A page is here."""
         self._missing.discard(page)
