@@ -19,9 +19,10 @@ _USUAL_NAME: Final = re.compile(
 """Most names, without going back and forth in them."""
 _STAMP: Final = re.compile(r"^(\d{4})-(\d\d)-(\d\d)T(\d\d)-(\d\d)-(\d\d)$")
 USUAL_STAMP: Final = (
-    "20[0-9]{2}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9][.][0-9]{3}Z"
+    "20[0-9]{2}-(?!02-(?:29|3)|(?:0[469]|11)-31)(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
+    "T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9][.][0-9]{3}Z"
 )
-"""A time of this century as the program writes it."""
+"""A time of this century as the program writes it; a leap day is left to :func:`seconds`, which knows the years."""
 _USUAL_STAMP: Final = re.compile(USUAL_STAMP)
 ABSURD_TIME: Final = "absurd time"
 """How the problem begins of a line whose time is shown as unknown."""

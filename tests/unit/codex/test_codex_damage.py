@@ -396,7 +396,9 @@ def test_a_rollback_written_after_the_log_was_put_away_takes_back_what_was_read_
     assert store.fold(store.logs()[0], grown.place.state).summary().row.message_count == 2
 
 
-@pytest.mark.parametrize("odd", ["9999-99-99T99:99:99.999Z", "1970-01-01T00:00:00.000Z", "soon", "", None, 7])
+@pytest.mark.parametrize(
+    "odd", ["9999-99-99T99:99:99.999Z", "2098-02-30T10:00:00.000Z", "1970-01-01T00:00:00.000Z", "soon", "", None, 7]
+)
 def test_a_time_that_is_none_is_told_and_does_not_hide_the_others(tmp_path: Path, odd: object) -> None:
     value = json.loads(TWO_TURNS[3])
     value["timestamp"] = odd
