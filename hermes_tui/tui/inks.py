@@ -12,6 +12,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.css.styles import RenderStyles
 from textual.dom import DOMNode
+from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -72,7 +73,21 @@ class Inked(Widget):
     # before the first list is there, a fifth of its time. An ink is worked out when something is drawn with it.
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         self._inks: dict[str, Style] = {}
+        self._own_style: Style | None = None
         super().__init__(id=id, classes=classes)
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """As Textual's; while it paints, the widget's own style is not worked out again for each line."""
+        self._own_style = self.rich_style
+        try:
+            return super().render_lines(crop)
+        finally:
+            self._own_style = None
+
+    @property
+    def own_style(self) -> Style:
+        """Colours of the widget itself, on which inks are put: working them out takes longer than most lines."""
+        return self.rich_style if self._own_style is None else self._own_style
 
     def notify_style_update(self) -> None:
         """Forget styles when the theme changes."""

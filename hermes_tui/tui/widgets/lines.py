@@ -46,7 +46,7 @@ class StillLines(Inked):
 
     def render_line(self, y: int) -> Strip:
         width = self.size.width
-        base = self.rich_style
+        base = self.own_style
         lines = self._lines(width)
         if y >= len(lines):
             return Strip.blank(width, base)

@@ -245,7 +245,7 @@ class TranscriptView(Inked, ScrollView, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         width = self.scrollable_content_region.width
-        base = self.rich_style
+        base = self.own_style
         if not self.heights.total:
             text = self._notice if y == 1 else ""
             return self.paint((("    ", ""), (fit(text, max(0, width - 8)), "muted")), width, base)

@@ -152,7 +152,7 @@ class VirtualList(Inked, ScrollView, can_focus=True):
         kept = self._kept.get(line)
         if kept is not None:
             return kept
-        base = self.rich_style
+        base = self.own_style
         if not self.heights.total:
             return self._notice_line(y, width, base)
         if line >= self.heights.total:
