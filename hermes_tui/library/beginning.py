@@ -11,12 +11,11 @@ from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import Final, cast
 
-from hermes_tui.library.catalog import CatalogListing, listing, readable_rows
+from hermes_tui.library.catalog import CatalogListing, listing, placed_rows
 from hermes_tui.library.sources import Library, SourceOptions, open_library
 from hermes_tui.model import ListOrder, ListQuery, SessionRow
 from hermes_tui.records import dataclass
 from hermes_tui.settings import Filters
-from hermes_tui.storage.errors import StorageError
 
 FIRST: Final = 300
 """Rows asked for before all: the first screen does not wait for the ids of 70,000 conversations."""
@@ -84,9 +83,9 @@ class Beginning:
             page = FirstPage(stamps, listing(library, usual_query(library.settings.filters), FIRST))
             self._page.set_result(page)
             rows = _first_rows(page.listing)
-        except (StorageError, OSError):
-            # Asked again by the list itself, which shows what failed.
-            pass
+        except Exception:  # noqa: BLE001 - asked again by the list itself, which tells a person what failed
+            # From a thread nobody waits for, it would be a traceback across the screen.
+            rows = ()
         finally:
             if not self._page.done():
                 self._page.set_result(page)
@@ -125,10 +124,6 @@ class Beginning:
 
 
 def _first_rows(found: CatalogListing) -> tuple[SessionRow | None, ...]:
-    entries = found.entries[:PAGE]
-    read, failures = readable_rows(entries)
-    if failures:
-        # The list reads them again, and shows what failed.
-        return ()
-    known = {(row.store.name, row.id): row for row in read}
-    return tuple(known.get((entry.store.ref.name, entry.id)) for entry in entries)
+    rows, failures = placed_rows(found.entries[:PAGE])
+    # Where one failed the list reads them again, and shows why.
+    return () if failures else tuple(rows)

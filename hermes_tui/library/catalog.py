@@ -103,7 +103,7 @@ def rows(entries: Sequence[CatalogEntry], *, conversation: bool = True) -> list[
     known: dict[tuple[str, SessionId], SessionRow] = {}
     for group in _by_store(entries).values():
         known.update(_rows_of_store(group, conversation))
-    return _in_order(entries, known)
+    return [row for row in _in_place(entries, known) if row is not None]
 
 
 def readable_rows(
@@ -113,6 +113,17 @@ def readable_rows(
 
     With an ``order`` rows are put in it by the times they turn out to have: of a log the list knows both ends alone.
     """
+    placed, failures = placed_rows(entries, conversation=conversation)
+    found = [row for row in placed if row is not None]
+    if order == "activity" or order == "started":
+        found.sort(key=lambda row: order_value(row, order), reverse=True)
+    return found, failures
+
+
+def placed_rows(
+    entries: Sequence[CatalogEntry], *, conversation: bool = True
+) -> tuple[list[SessionRow | None], list[StoreFailure]]:
+    """A row for each of these entries, ``None`` where it could not be read, and the stores that could not answer."""
     known: dict[tuple[str, SessionId], SessionRow] = {}
     failures: list[StoreFailure] = []
     for group in _by_store(entries).values():
@@ -122,10 +133,7 @@ def readable_rows(
             raise
         except (StorageError, OSError) as error:
             failures.append(store_failure(group[0].store.ref, error))
-    found = _in_order(entries, known)
-    if order == "activity" or order == "started":
-        found.sort(key=lambda row: order_value(row, order), reverse=True)
-    return found, failures
+    return _in_place(entries, known), failures
 
 
 def _by_store(entries: Sequence[CatalogEntry]) -> dict[str, list[CatalogEntry]]:
@@ -143,9 +151,10 @@ def _rows_of_store(
         yield (store.ref.name, row.id), priced(row, group[0].prices)
 
 
-def _in_order(entries: Sequence[CatalogEntry], known: Mapping[tuple[str, SessionId], SessionRow]) -> list[SessionRow]:
-    places = [(entry.store.ref.name, entry.id) for entry in entries]
-    return [known[place] for place in places if place in known]
+def _in_place(
+    entries: Sequence[CatalogEntry], known: Mapping[tuple[str, SessionId], SessionRow]
+) -> list[SessionRow | None]:
+    return [known.get((entry.store.ref.name, entry.id)) for entry in entries]
 
 
 def row_of(found: Found, *, conversation: bool = False) -> SessionRow | None:

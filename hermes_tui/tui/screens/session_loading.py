@@ -22,7 +22,6 @@ from hermes_tui.records import dataclass
 from hermes_tui.tui.desk import Desk
 from hermes_tui.tui.screens.session_changes import ChangingList
 from hermes_tui.tui.views.facets import Facets
-from hermes_tui.tui.widgets.session_list import key_of
 
 ROWS_FIRST: Final = 0.4
 """Seconds that all else waits at most for the first rows."""
@@ -158,9 +157,7 @@ class LoadingList(ChangingList):
     def _read_page(self, number: int, page: int, entries: Sequence[CatalogEntry]) -> None:
         if number != self._number:
             return
-        found, failures = catalog.readable_rows(entries)
-        known = {(row.store.name, row.id): row for row in found}
-        rows = [known.get(key_of(entry)) for entry in entries]
+        rows, failures = catalog.placed_rows(entries)
         self.post_message(self.PageRead(number, page, rows))
         # The rows first: the marks of bad cache drops need a second look.
         self._mark(number, page, rows)

@@ -72,11 +72,13 @@ def test_a_library_that_cannot_be_opened_is_told_where_it_is_asked_for(
     assert not early.opened
 
 
+@pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
+@pytest.mark.parametrize("error", [StorageError("damaged", "state.db is damaged", ""), TypeError("no list")])
 def test_a_list_that_cannot_be_read_is_left_to_the_screen(
-    monkeypatch: pytest.MonkeyPatch, home: Path, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, home: Path, tmp_path: Path, error: Exception
 ) -> None:
     def broken(*_given: object) -> object:
-        raise StorageError("damaged", "state.db is damaged", "")
+        raise error
 
     monkeypatch.setattr(room, "listing", broken)
     early = begun(home, tmp_path)
