@@ -51,6 +51,23 @@ def after(old: Rollout, base: dict[str, object], *, revert: bool) -> Rollout:
     )
 
 
+def continued(home: Path, seed: int, *, revert: bool = True) -> tuple[Rollout, Rollout]:
+    """A talk of two turns, and a file after its first one: a later segment, or a fork."""
+    first = talk(home, random.Random(seed))
+    exchange(first, "one")
+    cut = first.cut()
+    exchange(first, "two")
+    first.save()
+    return first, after(first, cut, revert=revert)
+
+
+def reverted(home: Path, seed: int) -> tuple[Rollout, Rollout]:
+    """The same, reverted, with one turn more in the later segment."""
+    first, second = continued(home, seed)
+    exchange(second, "three")
+    return first, second
+
+
 def told(store: CodexStore, thread: str) -> list[tuple[str | None, str]]:
     transcript = store.transcript([SessionId(thread)])
     heads = [head for batch in transcript.heads() for head in batch if head.kind in ("prompt", "reply")]
@@ -96,12 +113,7 @@ def test_a_count_repeated_before_the_first_answer_of_a_continued_history_is_no_r
     tmp_path: Path, revert: bool
 ) -> None:
     """A compaction right after a fork or revert tells the newest count again (facts/codex.md section 5)."""
-    first = talk(tmp_path, random.Random(6))
-    exchange(first, "one")
-    cut = first.cut()
-    exchange(first, "two")
-    first.save()
-    later = after(first, cut, revert=revert)
+    _, later = continued(tmp_path, seed=6, revert=revert)
     info = {"total_token_usage": later.totals, "last_token_usage": later.totals, "model_context_window": 258_400}
     assert later.totals["input_tokens"] > 0
     path = later.save()
@@ -114,13 +126,7 @@ def test_a_count_repeated_before_the_first_answer_of_a_continued_history_is_no_r
 
 def test_the_parts_of_a_reverted_thread_sum_up_after_a_compaction(tmp_path: Path) -> None:
     """The compaction of the second file takes the first one's answers out of the model's view as well."""
-    first = talk(tmp_path, random.Random(4))
-    exchange(first, "one")
-    cut = first.cut()
-    exchange(first, "two")
-    first.save()
-    second = after(first, cut, revert=True)
-    exchange(second, "three")
+    first, second = reverted(tmp_path, seed=4)
     path = second.save()
     kept = {"message": "told", "replacement_history": [], "window_number": 1}
     value = {"timestamp": "2026-11-29T16:35:34.547Z", "type": "compacted", "payload": kept}
@@ -135,13 +141,7 @@ def test_the_parts_of_a_reverted_thread_sum_up_after_a_compaction(tmp_path: Path
 
 
 def test_the_row_after_a_cut_of_the_last_segment_is_that_of_the_cut_file(tmp_path: Path) -> None:
-    first = talk(tmp_path, random.Random(1))
-    exchange(first, "one")
-    cut = first.cut()
-    exchange(first, "two")
-    first.save()
-    second = after(first, cut, revert=True)
-    exchange(second, "three")
+    first, second = reverted(tmp_path, seed=1)
     path = second.save()
     lines = path.read_bytes().splitlines(keepends=True)
     store = open_home(tmp_path)
@@ -152,13 +152,7 @@ def test_the_row_after_a_cut_of_the_last_segment_is_that_of_the_cut_file(tmp_pat
 
 
 def test_a_segment_without_its_first_line_still_follows_the_cut(tmp_path: Path) -> None:
-    first = talk(tmp_path, random.Random(1))
-    exchange(first, "one")
-    cut = first.cut()
-    exchange(first, "two")
-    first.save()
-    second = after(first, cut, revert=True)
-    exchange(second, "three")
+    first, second = reverted(tmp_path, seed=1)
     path = second.save()
     path.write_bytes(path.read_bytes()[100:])
     store = open_home(tmp_path)
