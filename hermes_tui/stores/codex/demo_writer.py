@@ -119,8 +119,8 @@ class Rollout:
     def _item(self, iid: str, item: Mapping[str, object]) -> None:
         moment = int(self.clock.at * 1000)
         self._event(
-            "item_completed", thread_id=self.thread_id, turn_id=self.turn_id, item={"id": iid, **item},
-            started_at_ms=moment, completed_at_ms=moment,
+            "item_completed", thread_id=self.thread_id, turn_id=self.turn_id,
+            item={"type": item["type"], "id": iid, **item}, started_at_ms=moment, completed_at_ms=moment,
         )  # fmt: skip
 
     def _message(self, role: str, text: str) -> dict[str, object]:
@@ -159,7 +159,8 @@ class Rollout:
     def _context(self) -> None:
         self._put(
             "turn_context",
-            {"turn_id": self.turn_id, "cwd": self.cwd, "approval_policy": "on-request", "model": self.model,
+            {"turn_id": self.turn_id, "root_turn_id": self.turn_id, "cwd": self.cwd,
+             "approval_policy": "on-request", "model": self.model,
              "summary": "auto", "sandbox_policy": {"type": "workspace-write"}},
         )  # fmt: skip
 
@@ -181,8 +182,7 @@ class Rollout:
         """A command, what it printed, and the request that asked for it."""
         call = f"call_{self.source.getrandbits(48):012x}"
         arguments = json.dumps({"cmd": command}, ensure_ascii=False)
-        self._put("response_item", {"type": "function_call", "id": "fc_" + call[5:], "name": "exec_command",
-                                    "arguments": arguments, "call_id": call})  # fmt: skip
+        self._call(call, "exec_command", arguments)
         self._usage(60 + len(command), cached)
         self.clock.tick(1.5)
         if not self.legacy:
@@ -190,30 +190,40 @@ class Rollout:
                               "cwd": f"file://{self.cwd}", "status": "completed" if code == 0 else "failed",
                               "aggregated_output": output, "exit_code": code})  # fmt: skip
         text = f"Process exited with code {code}\nOutput:\n{output}"
-        self._put("response_item", {"type": "function_call_output", "call_id": call, "output": text})
+        self._output(call, text)
         self.context += len(text) // 3 + 40
+
+    def _call(self, call: str, name: str, arguments: str) -> None:
+        self._put("response_item", {"type": "function_call", "id": "fc_" + call[5:], "name": name,
+                                    "arguments": arguments, "call_id": call, **self._about()})  # fmt: skip
+
+    def _output(self, call: str, text: str, *, kind: str = "function_call_output") -> None:
+        name = ("fco_" if kind.startswith("function") else "ctco_") + call[5:]
+        self._put("response_item", {"type": kind, "id": name, "call_id": call, "output": text, **self._about()})
+
+    def _about(self) -> dict[str, object]:
+        return {"internal_chat_message_metadata_passthrough": {"turn_id": self.turn_id}}
 
     def patch(self, text: str, path: str) -> None:
         """A patch to one file and its result."""
         call = f"call_{self.source.getrandbits(48):012x}"
-        self._put("response_item", {"type": "custom_tool_call", "id": "ctc_" + call[5:], "call_id": call,
-                                    "name": "apply_patch", "input": text})  # fmt: skip
+        self._put("response_item", {"type": "custom_tool_call", "id": "ctc_" + call[5:], "status": "completed",
+                                    "call_id": call, "name": "apply_patch", "input": text,
+                                    **self._about()})  # fmt: skip
         self._usage(90 + len(text) // 3, 1.0)
         if not self.legacy:
             self._item(call, {"type": "FileChange", "changes": {f"{self.cwd}/{path}": {"type": "update"}},
                               "status": "completed"})  # fmt: skip
         output = f"Exit code: 0\nOutput:\nSuccess. Updated the following files:\nM {path}\n"
-        self._put("response_item", {"type": "custom_tool_call_output", "call_id": call, "output": output})
+        self._output(call, output, kind="custom_tool_call_output")
         self.context += len(text) // 3 + 60
 
     def spawn(self, task: str, child: str, nickname: str) -> None:
         """Ask a sub-agent."""
         call = f"call_{self.source.getrandbits(48):012x}"
-        self._put("response_item", {"type": "function_call", "id": "fc_" + call[5:], "name": "spawn_agent",
-                                    "arguments": json.dumps({"message": task}), "call_id": call})  # fmt: skip
+        self._call(call, "spawn_agent", json.dumps({"message": task}))
         self._usage(70, 1.0)
-        output = json.dumps({"agent_id": child, "nickname": nickname})
-        self._put("response_item", {"type": "function_call_output", "call_id": call, "output": output})
+        self._output(call, json.dumps({"agent_id": child, "nickname": nickname}))
 
     def answer(self, text: str, *, cached: float = 1.0) -> None:
         """The reply, its usage, and the end of the turn."""
@@ -249,8 +259,11 @@ class Rollout:
         for key, value in usage.items():
             self.totals[key] = self.totals.get(key, 0) + value
         name = response or f"resp_{self.source.getrandbits(48):012x}"
-        self._put("token_usage_record", {"thread_id": self.thread_id, "turn_id": self.turn_id, "response_id": name,
-                                         "usage": usage, "thread_token_usage": dict(self.totals)})  # fmt: skip
+        self._put("token_usage_record", {
+            "thread_id": self.thread_id, "turn_id": self.turn_id, "session_id": self.parent or self.thread_id,
+            "root_turn_id": self.turn_id, "response_id": name, "usage": usage, "turn_token_usage": usage,
+            "thread_token_usage": dict(self.totals),
+        })  # fmt: skip
         self._count(usage)
         self.context += output
         return name

@@ -159,12 +159,12 @@ class CodexFold:
         """An event that repeats the raw reply of this text was met."""
         self._awaited.add(f"r{text}")
 
-    def output_met(self, call: str, line: int) -> None:
-        """The output of a call was met, which has no id of its own."""
+    def output_met(self, item: str | None, call: str, line: int) -> None:
+        """The output of a call was met."""
         reader = self._reader
         reader.assembler.close(call)
         self._awaited.discard(f"i{call}")
-        self._live.add(f"{reader.tag}L{line}", "tool-result")
+        self._live.add(item or f"{reader.tag}L{line}", "tool-result")
 
     def call_met(self, item: str | None, name: str, call: str, line: int) -> None:
         """The call of a function was met."""

@@ -26,41 +26,44 @@ from hermes_tui.stores.log_texts import LogText
 
 _WORD: Final = rb'[^"\\\x00-\x1f\x80-\xff]'
 _COUNT: Final = rb"(0|[1-9][0-9]{0,14})"
-_TOOL_ITEMS: Final = (
+_REPEATED: Final = (
     rb"CommandExecution|FileChange|CollabAgentToolCall|McpToolCall|DynamicToolCall|ImageView|ToolSearch|WebSearch"
-    rb"|ImageGeneration"
+    rb"|ImageGeneration|AgentMessage"
 )
+"""Items of events that a raw item of the same id, or call id, says as well."""
 _IN_TURN: Final = rb'","thread_id":"' + _WORD + rb'*","turn_id":"' + _WORD + rb"*"
+_ROOT_TURN: Final = rb'(?:"root_turn_id":(?:null|"' + _WORD + rb'*"),)?'
 _HEAD: Final = re.compile(
     rb'\{"timestamp":"(' + USUAL_STAMP.encode() + rb')",'
     rb'(?:"ordinal":[0-9]{1,15},)?"type":"(?:'
     rb'event_msg","payload":\{"type":"(?:'
     rb'token_count","info":\{"total_token_usage":\{[^{}\\]*\},"last_token_usage":\{"input_tokens":[1-9]()'
-    rb'|item_completed' + _IN_TURN + rb'","item":\{(?:'
-    rb'"type":"(?:' + _TOOL_ITEMS + rb')","id":"(' + _WORD + rb'+)"'
-    rb'|"id":"(' + _WORD + rb'+)","type":"(?:' + _TOOL_ITEMS + rb'|AgentMessage)"'
-    rb'|"id":"' + _WORD + rb'+","type":"(?:Reasoning"()|UserMessage"()))'
+    rb'|item_completed' + _IN_TURN + rb'","item":\{"type":"(?:'
+    rb'(?:' + _REPEATED + rb')","id":"(' + _WORD + rb'+)"|Reasoning"()|UserMessage"())'
     rb'|agent_(?:reasoning"()|message"())|task_(?:started"()|complete"())|user_message"())'
     rb'|response_item","payload":\{"type":"(?:'
-    rb'(?:function|custom_tool)_call_output","call_id":"(' + _WORD + rb'+)","output":"()'
+    rb'(?:function|custom_tool)_call_output",(?:"id":"(' + _WORD + rb'+)",)?"call_id":"(' + _WORD + rb'+)","output":"()'
     rb'|function_call",(?:"id":"(' + _WORD + rb'+)",)?"name":"(' + _WORD + rb'+)","arguments":"()'
+    rb'|custom_tool_call",(?:"id":"(' + _WORD + rb'+)",)?(?:"status":"' + _WORD + rb'*",)?'
+    rb'"call_id":"(' + _WORD + rb'+)","name":"(' + _WORD + rb'+)","input":"()'
     rb'|reasoning"(?:,"id":"(' + _WORD + rb'+)")?()'
-    rb'|message",(?:"id":"' + _WORD + rb'+",)?"role":"(?:assistant"()|user"()))'
-    rb'|turn_context","payload":\{"turn_id":"' + _WORD + rb'+",()'
+    rb'|message",(?:"status":"' + _WORD + rb'*",)?(?:"id":"' + _WORD + rb'+",)?"role":"(?:assistant"()|user"()))'
+    rb'|turn_context","payload":\{"turn_id":"' + _WORD + rb'+",' + _ROOT_TURN + rb'()'
     rb'|token_usage_record","payload":\{"thread_id":"(' + _WORD + rb'+)","turn_id":"' + _WORD + rb'*",'
-    rb'"response_id":"(' + _WORD + rb'+)","usage":\{"input_tokens":' + _COUNT + rb',"cached_input_tokens":' + _COUNT
-    + rb',"cache_write_input_tokens":' + _COUNT + rb',"output_tokens":' + _COUNT + rb',"reasoning_output_tokens":'
-    + _COUNT + rb',"total_tokens":' + _COUNT + rb'\})'
+    rb'(?:"session_id":"' + _WORD + rb'*",)?' + _ROOT_TURN + rb'"response_id":"(' + _WORD + rb'+)","usage":'
+    rb'\{"input_tokens":' + _COUNT + rb',"cached_input_tokens":' + _COUNT + rb',"cache_write_input_tokens":' + _COUNT
+    + rb',"output_tokens":' + _COUNT + rb',"reasoning_output_tokens":' + _COUNT + rb',"total_tokens":' + _COUNT
+    + rb'\})'
 )  # fmt: skip
-(_COUNTED, _ITEM, _ITEM_LAST, _THOUGHT, _PROMPT_ITEM, _THOUGHT_EVENT, _REPLY_EVENT, _STARTED, _ENDED, _PROMPT_EVENT,
- _CALL_ID, _OUTPUT, _OWN_ID, _NAME, _CALL, _THOUGHT_ID, _REASONING, _REPLY, _USER,
- _SETTINGS, _THREAD, _RESPONSE, _SIZE, _READ, _WRITE, _GIVEN, _REASONED, _USAGE) = range(2, 30)  # fmt: skip
+(_COUNTED, _ITEM, _THOUGHT, _PROMPT_ITEM, _THOUGHT_EVENT, _REPLY_EVENT, _STARTED, _ENDED, _PROMPT_EVENT,
+ _OUTPUT_ID, _CALL_ID, _OUTPUT, _OWN_ID, _NAME, _CALL, _CUSTOM_ID, _CUSTOM_CALL_ID, _CUSTOM_NAME, _CUSTOM,
+ _THOUGHT_ID, _REASONING, _REPLY, _USER,
+ _SETTINGS, _THREAD, _RESPONSE, _SIZE, _READ, _WRITE, _GIVEN, _REASONED, _USAGE) = range(2, 34)  # fmt: skip
 """Groups of the expression; the last one that matched tells the kind."""
 _PASSED: Final = frozenset(
-    {_COUNTED, _ITEM, _ITEM_LAST, _THOUGHT, _THOUGHT_EVENT, _OUTPUT, _CALL, _REASONING, _SETTINGS, _USAGE}
+    {_COUNTED, _ITEM, _THOUGHT, _THOUGHT_EVENT, _OUTPUT, _CALL, _CUSTOM, _REASONING, _SETTINGS, _USAGE}
 )
 """Kinds that are not parsed."""
-_TWINS: Final = (_ITEM, _ITEM_LAST)
 _TOLD: Final = (_THOUGHT, _THOUGHT_EVENT)
 _PROMPTS: Final = (_PROMPT_ITEM, _PROMPT_EVENT)
 _PARSED: Final = {
@@ -74,10 +77,13 @@ _PARSED: Final = {
 }
 """Types of line and payload by kind: a key that comes twice says something else than the first bytes."""
 _ID_KEY: Final = b'"id":'
-_CALL_END: Final = re.compile(rb'","call_id":"(' + _WORD + rb'+)"\}\}$')
-_TAIL: Final = 120
+_ABOUT: Final = b',"internal_chat_message_metadata_passthrough":{'
+_REST: Final = rb"(?:" + re.escape(_ABOUT) + rb'[^{}\\]*\})?\}(?:,"metadata":\{[^{}\\]*\})?\}$'
+"""What may stand behind the last value of an item: nothing a fold looks at."""
+_CALL_END: Final = re.compile(rb'","call_id":"(' + _WORD + rb'+)"' + _REST)
+_TAIL: Final = 800
 """Bytes at the end of a call in which its id stands."""
-_STRING_END: Final = b'"}}'
+_STRING_END: Final = re.compile(rb'"' + _REST)
 _NEXT_KEY: Final = b'","'
 _LAST: Final = 600
 """Bytes at the end of an output in which no other key may stand."""
@@ -112,8 +118,8 @@ class CodexSkim:
                 kind = found.lastindex
                 if kind == _COUNTED:
                     told = ledger.has_records
-                elif kind in _TWINS:
-                    twin(found[kind].decode())
+                elif kind == _ITEM:
+                    twin(found[_ITEM].decode())
                     told = True
                 elif kind in _TOLD:
                     told = True
@@ -141,10 +147,10 @@ class CodexSkim:
         """Take in a line by what was found; ``False``: it must be fed."""
         fold = self._fold
         if kind == _OUTPUT:
-            # What stands behind the output may be an id.
-            if not raw.endswith(_STRING_END) or raw.find(_NEXT_KEY, max(found.end(), len(raw) - _LAST)) >= 0:
+            if not _ends_with_it(raw, found.end()):
                 return False
-            fold.output_met(found[_CALL_ID].decode(), line)
+            own = found[_OUTPUT_ID]
+            fold.output_met(None if own is None else own.decode(), found[_CALL_ID].decode(), line)
         elif kind == _USAGE:
             thread, response, size, read, write, given, reasoned, total = found.group(
                 _THREAD, _RESPONSE, _SIZE, _READ, _WRITE, _GIVEN, _REASONED, _USAGE
@@ -158,6 +164,11 @@ class CodexSkim:
                 return False
             own = found[_OWN_ID]
             fold.call_met(None if own is None else own.decode(), found[_NAME].decode(), end[1].decode(), line)
+        elif kind == _CUSTOM:
+            if not _ends_with_it(raw, found.end()):
+                return False
+            own, call, name = found.group(_CUSTOM_ID, _CUSTOM_CALL_ID, _CUSTOM_NAME)
+            fold.call_met(None if own is None else own.decode(), name.decode(), call.decode(), line)
         elif kind == _REASONING:
             name = found[_THOUGHT_ID]
             if name is None and _ID_KEY in raw:
@@ -245,3 +256,11 @@ class CodexSkim:
         if self._say is not None:
             for told in texts:
                 self._say(told.record.line, told.record.offset, told.record.length, told.at, told.text)
+
+
+def _ends_with_it(raw: bytes, begin: int) -> bool:
+    """Whether a line ends with the text that begins there: what stands behind it may be an id."""
+    end = raw.rfind(_ABOUT, max(begin, len(raw) - _TAIL)) - 1
+    if end < 0:
+        end = len(raw) - 3
+    return _STRING_END.match(raw, end) is not None and raw.find(_NEXT_KEY, max(begin, end - _LAST), end) < 0
