@@ -7,7 +7,7 @@ shape is thrown away and built again.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from operator import attrgetter, itemgetter
 from typing import Any, Final, cast
@@ -31,6 +31,10 @@ from hermes_tui.stores.request_rows import RequestRows, SumKey
 
 _NESTED: Final = (Usage, Spend, Cost, StoreRef, CacheEvent, Compaction, Problem, Request, SessionRow)
 _NAMES: Final = {cls: tuple(f.name for f in fields(cls)) for cls in _NESTED}
+_VALUES: Final[Mapping[type, Callable[[Any], tuple[object, ...]]]] = {
+    cls: attrgetter(*names) for cls, names in _NAMES.items()
+}
+_BARE: Final = frozenset({str, int, float, bool})
 _ROW: Final = {name: place for place, name in enumerate(_NAMES[SessionRow])}
 _USAGE: Final = _NAMES[Request].index("usage")
 _PLAIN_FIELDS: Final = tuple(name for name in _NAMES[Request] if name != "usage")
@@ -58,12 +62,14 @@ SHAPE: Final = hashlib.sha256(repr([_LAYOUT, *((cls.__name__, _NAMES[cls]) for c
 
 
 def _plain(value: object) -> object:
-    names = _NAMES.get(type(value))  # type: ignore[arg-type]  # types outside the table give None
-    if names is not None:
-        return [_plain(getattr(value, name)) for name in names]
-    if isinstance(value, tuple):
-        return [_plain(item) for item in value]
-    return value
+    values = _VALUES.get(type(value))
+    if values is not None:
+        items = values(value)
+    elif isinstance(value, tuple):
+        items = value
+    else:
+        return value
+    return [item if item is None or type(item) in _BARE else _plain(item) for item in items]
 
 
 _ROWS: Final = "rows"

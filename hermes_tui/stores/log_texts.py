@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
-from hermes_tui.records import dataclass
 from hermes_tui.storage.jsonl import Record
 
 TextPhase = Literal["talk", "tools", "both"]
@@ -13,9 +12,11 @@ TextPhase = Literal["talk", "tools", "both"]
 A line of ``both`` has nothing to index, but each phase must know of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class LogText:
-    """The searchable text of a line: all its entries together, for words are AND inside one message."""
+class LogText(NamedTuple):
+    """The searchable text of a line: all its entries together, for words are AND inside one message.
+
+    A tuple, for there are many.
+    """
 
     record: Record
     text: str

@@ -22,6 +22,7 @@ _NAMES: Final = (
     "input", "output", "cache_read", "cache_write", "reasoning", "write_1h",
 )  # fmt: skip
 """The columns; events are pairs of cause and evidence."""
+_FIRST_COUNT: Final = _NAMES.index("input")
 Events = Sequence[Sequence[str]]
 SumKey = tuple[Any, ...]
 """Begin of the slot, source, folder, model, provider, price band."""
@@ -35,7 +36,7 @@ CHUNK_ROWS: Final = 1_024
 class RequestRows(Sequence[Request]):
     """A sequence of requests that makes them when somebody looks at them."""
 
-    __slots__ = ("_chunks", "_columns", "_made", "_packed", "_summed", "_sums", "_tells_writes")
+    __slots__ = ("_added", "_chunks", "_columns", "_made", "_packed", "_summed", "_sums", "_tells_writes")
     __hash__ = None  # type: ignore[assignment]  # as a list
 
     def __init__(self, columns: tuple[list[Any], ...] | None = None, *, tells_writes: bool = False) -> None:
@@ -48,6 +49,8 @@ class RequestRows(Sequence[Request]):
         self._columns: tuple[list[Any], ...] = tuple([] for _ in _NAMES) if columns is None else columns
         self._tells_writes = tells_writes
         """Those of the newest requests, before which stand the packed ones."""
+        self._added: list[tuple[Any, ...]] = []
+        """Requests that are not in the columns yet: they go there together."""
         self._chunks: list[str] = []
         self._packed = 0
         """Requests in the chunks; they are in the sums, unless none is."""
@@ -70,13 +73,21 @@ class RequestRows(Sequence[Request]):
         cwd: str | None,
     ) -> None:
         """Take in one more."""
-        values = (session, request_id, message, at, model, provider, events, source, cwd, *counts, 0)
-        for column, value in zip(self._columns, values, strict=True):
-            column.append(value)
+        self._added.append((session, request_id, message, at, model, provider, events, source, cwd, *counts, 0))
+        if len(self._added) >= CHUNK_ROWS:
+            self._settled()
+
+    def _settled(self) -> tuple[list[Any], ...]:
+        """The columns of the newest requests, with those that were added."""
+        if self._added:
+            for column, values in zip(self._columns, zip(*self._added, strict=True), strict=True):
+                column.extend(values)
+            self._added.clear()
+        return self._columns
 
     def copy(self) -> RequestRows:
         """The same requests, to which no more are added."""
-        made = RequestRows(tuple(column.copy() for column in self._columns), tells_writes=self._tells_writes)
+        made = RequestRows(tuple(column.copy() for column in self._settled()), tells_writes=self._tells_writes)
         made._sums, made._summed = {key: total.copy() for key, total in self._sums.items()}, self._summed
         made._chunks, made._packed = self._chunks.copy(), self._packed
         return made
@@ -90,12 +101,12 @@ class RequestRows(Sequence[Request]):
     def _whole(self) -> tuple[list[Any], ...]:
         """The columns of all requests."""
         if not self._chunks:
-            return self._columns
-        parts = [*map(_unpacked, self._chunks), self._columns]
+            return self._settled()
+        parts = [*map(_unpacked, self._chunks), self._settled()]
         return tuple(list(chain.from_iterable(columns)) for columns in zip(*parts, strict=True))
 
     def __len__(self) -> int:
-        return self._packed + len(self._columns[0])
+        return self._packed + len(self._settled()[0])
 
     @overload
     def __getitem__(self, place: int) -> Request: ...
@@ -107,7 +118,7 @@ class RequestRows(Sequence[Request]):
             start, stop, step = place.indices(len(self))
             if start >= self._packed and step > 0:
                 place = slice(start - self._packed, max(stop - self._packed, 0), step)
-                return tuple(map(make, *(column[place] for column in self._columns)))
+                return tuple(map(make, *(column[place] for column in self._settled())))
             return tuple(map(make, *(column[place] for column in self._whole())))
         return make(*(column[place] for column in self._whole()))
 
@@ -121,6 +132,13 @@ class RequestRows(Sequence[Request]):
             return NotImplemented
         return tuple(self) == tuple(other)
 
+    def hit_rates(self, most: int) -> tuple[float | None, ...]:
+        """The share of each of the newest requests that was read from the cache, 0..1; ``None`` for an empty prompt."""
+        columns = self._whole() if most > len(self) - self._packed else self._settled()
+        given, _, read, written = (column[-most:] for column in columns[_FIRST_COUNT : _FIRST_COUNT + 4])
+        sizes = map(add, map(add, given, read), written)
+        return tuple(some / size if size else None for some, size in zip(read, sizes, strict=True))
+
     def sums(self) -> Mapping[SumKey, Sequence[Any]]:
         """What requests that are alike sum up to, in the order they first come; what was summed is kept.
 
@@ -128,7 +146,7 @@ class RequestRows(Sequence[Request]):
         """
         known = self._summed >= self._packed
         begin = self._summed - self._packed if known else self._summed
-        new = [column[begin:] for column in (self._columns if known else self._whole())]
+        new = [column[begin:] for column in (self._settled() if known else self._whole())]
         self._summed = len(self)
         _, _, _, at, model, provider, _, source, cwd, given, output, read, written, reasoning, hour = new
         sizes = map(add, map(add, given, read), written)
@@ -167,17 +185,17 @@ class RequestRows(Sequence[Request]):
         """All of it as JSON values, with its sums or without; what makes up whole chunks is packed from now on."""
         summed = [[*key, *total] for key, total in self.sums().items()]
         self._pack()
-        place = [len(self._columns[0]), self._packed, self._tells_writes]
-        return [*place, summed if sums else None, self._chunks.copy(), *map(_short, self._columns)]
+        place = [len(self._settled()[0]), self._packed, self._tells_writes]
+        return [*place, summed if sums else None, self._chunks.copy(), *map(_short, self._settled())]
 
     def _pack(self) -> None:
         """After all are summed up."""
-        end = len(self._columns[0]) // CHUNK_ROWS * CHUNK_ROWS
+        end = len(self._settled()[0]) // CHUNK_ROWS * CHUNK_ROWS
         for begin in range(0, end, CHUNK_ROWS):
-            piece = [_short(column[begin : begin + CHUNK_ROWS]) for column in self._columns]
+            piece = [_short(column[begin : begin + CHUNK_ROWS]) for column in self._settled()]
             self._chunks.append(b64encode(packed(dump_json([CHUNK_ROWS, *piece]))).decode("ascii"))
         if end:
-            self._columns = tuple(column[end:] for column in self._columns)
+            self._columns = tuple(column[end:] for column in self._settled())
             self._packed += end
 
     @classmethod

@@ -176,11 +176,11 @@ class CodexFold:
         reader.assembler.open(call, name)
         self._live.add(key, "tool-call")
 
-    def turn_started(self, payload: Mapping[str, Any]) -> None:
-        """The start of a turn was met."""
+    def turn_started(self, window: int) -> None:
+        """The start of a turn was met, with the tokens its context may hold; 0: they are not told."""
         reader = self._reader
         reader.pass_over()
-        reader.ledger.turn_started(payload)
+        reader.ledger.turn_started(window)
         reader.assembler.turn_started()
         self._live.turn_started()
 
@@ -370,7 +370,7 @@ class CodexFold:
             tool_call_count=counted.count("tool-call"),
             problems=len(problems),
             compactions=len(ledger.compactions),
-            hit_rates=tuple(request.usage.hit_rate for request in requests[-SPARKLINE_POINTS:]),
+            hit_rates=requests.hit_rates(SPARKLINE_POINTS),
         )
         return LogSummary(row, requests, tuple(ledger.compactions), problems)
 

@@ -24,6 +24,7 @@ from hermes_tui.stores.codex.transcript import shown_text
 from hermes_tui.stores.log_texts import LogText, TextPhase
 from hermes_tui.stores.matching import compared_texts
 
+_TUPLE: Final = tuple.__new__
 LOOKED_AT: Final = 300
 """Bytes of a line in which its type and its payload's type stand."""
 _TYPE: Final = re.compile(rb'"type"\s*:\s*"([A-Za-z_]{1,60})"')
@@ -56,7 +57,7 @@ class CodexTexts:
     def __init__(self) -> None:
         self._raw: deque[tuple[int, tuple[str, ...]]] = deque()
         """Raw items that were met: the line up to which events may be their twins, their keys."""
-        self._near: dict[str, deque[int]] = {}
+        self._near: dict[str, list[int]] = {}
         """Those lines by key."""
         self._held: deque[_Held] = deque()
 
@@ -102,7 +103,7 @@ class CodexTexts:
         self, record: Record, text: str, at: float | None, keys: tuple[str, ...], *, event: bool
     ) -> list[LogText]:
         """The same for a line whose text, time in Unix seconds and keys (:func:`raw_keys`) are known already."""
-        found = self._take(LogText(record, text, at), keys, event=event) if text else []
+        found = self._take(_TUPLE(LogText, (record, text, at)), keys, event=event) if text else []
         if self._held or (self._raw and self._raw[0][0] <= record.line):
             found.extend(self._due(record.line))
         return found
@@ -124,7 +125,7 @@ class CodexTexts:
                 self._held.remove(twin)
         self._raw.append((due, keys))
         for key in keys:
-            self._near.setdefault(key, deque()).append(due)
+            self._near.setdefault(key, []).append(due)
         return [text]
 
     def _told(self, keys: tuple[str, ...]) -> bool:
@@ -139,9 +140,10 @@ class CodexTexts:
     def _forget(self, key: str, due: int) -> None:
         dues = self._near.get(key)
         if dues is not None and dues[0] <= due:
-            dues.popleft()
-            if not dues:
+            if len(dues) == 1:
                 del self._near[key]
+            else:
+                del dues[0]
 
     def _due(self, line: int) -> Iterator[LogText]:
         while self._held and self._held[0].due <= line:

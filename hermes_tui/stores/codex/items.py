@@ -124,17 +124,32 @@ def parts_of(content: object) -> Iterator[Mapping[str, object]]:
                 yield part
 
 
+def _only_text(content: object) -> str | None:
+    """The text of a content list that holds nothing else, as most do."""
+    if type(content) is not list or len(content) != 1 or type(content[0]) is not dict:
+        return None
+    text = content[0].get("text")
+    return text if type(text) is str and text else None
+
+
 def message_text(payload: Mapping[str, object]) -> str:
     """Every text of a message, one after another: what the model is sent."""
-    return "".join(string(part.get("text")) or "" for part in parts_of(payload.get("content")))
+    content = payload.get("content")
+    if (only := _only_text(content)) is not None:
+        return only
+    return "".join(string(part.get("text")) or "" for part in parts_of(content))
 
 
 def prompt_text(payload: Mapping[str, object]) -> str:
     """The prompt in a raw user message as its author typed it: without image tags and injected context."""
     kinds = _content_kinds(payload)
+    content = payload.get("content")
+    only = None if kinds else _only_text(content)
+    if only is not None and not only.startswith(_IMAGE_TAGS):
+        return typed([only], False)
     texts: list[str] = []
     images = 0
-    for place, part in enumerate(parts_of(payload.get("content"))):
+    for place, part in enumerate(parts_of(content)):
         text = string(part.get("text"))
         if text is None:
             images += part.get("type") in ("input_image", "image")

@@ -11,7 +11,7 @@ from hermes_tui.model import CacheEvent, Compaction, DropCause, SessionId
 from hermes_tui.records import dataclass
 from hermes_tui.storage.jsonl import Record
 from hermes_tui.stores.codex.entries import TURN_ENDS, TURN_STARTS
-from hermes_tui.stores.codex.rollout import Line, Meta, id_time, mapping, raw, sane, seconds, string, whole
+from hermes_tui.stores.codex.rollout import Line, Meta, id_time, mapping, raw, sane, string, whole
 from hermes_tui.stores.request_rows import Counts, RequestRows
 from hermes_tui.text import RawText
 
@@ -183,9 +183,9 @@ class Ledger:
     def _record(self, line: Line, payload: Mapping[str, object]) -> None:
         usage = mapping(payload.get("usage"))
         thread, response = string(payload.get("thread_id")), string(payload.get("response_id"))
-        self.record(line.stamp, thread, response, counts_from(usage), whole(usage.get("total_tokens")))
+        self.record(line.at, thread, response, counts_from(usage), whole(usage.get("total_tokens")))
 
-    def record(self, stamp: str | None, thread: str | None, response: str | None, counts: Counts, total: int) -> None:
+    def record(self, at: float | None, thread: str | None, response: str | None, counts: Counts, total: int) -> None:
         """Take in a usage record: a request, unless it is another thread's or known."""
         self.has_records = True
         self._last_response = response
@@ -200,7 +200,7 @@ class Ledger:
             self.reply = None
             return
         seen.add(response)
-        self._request(seconds(stamp), response, counts)
+        self._request(at, response, counts)
 
     def _request(self, at: float | None, response: str | None, counts: Counts) -> None:
         model = self.model
@@ -260,7 +260,7 @@ class Ledger:
         if kind == "token_count":
             self._token_count(line, payload, copied=copied)
         elif kind in TURN_STARTS:
-            self.turn_started(payload)
+            self.turn_started(whole(payload.get("model_context_window")))
         elif kind in TURN_ENDS:
             self.turn_ended(aborted=kind == "turn_aborted")
         elif kind == "thread_settings_applied":
@@ -269,12 +269,12 @@ class Ledger:
         elif kind == "thread_rolled_back":
             self._note("rewind", f"{payload.get('num_turns')} turn(s) rolled back")
 
-    def turn_started(self, payload: Mapping[str, object]) -> None:
-        """A turn began."""
+    def turn_started(self, window: int) -> None:
+        """A turn began; of so many tokens its context is, 0 where that is not told."""
         self._settle = None
         self.reply = None
         self.turn_open, self.turn_prompts = True, 0
-        self.context_window = whole(payload.get("model_context_window")) or self.context_window
+        self.context_window = window or self.context_window
 
     def turn_ended(self, *, aborted: bool) -> None:
         """The turn ended."""

@@ -79,7 +79,13 @@ def seconds(stamp: object) -> float | None:
         return None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
-    return sane(moment.timestamp())
+    at = moment.timestamp()
+    return at if EARLIEST <= at <= LATEST else None
+
+
+def usual_seconds(stamp: str) -> float:
+    """The same of a time that is known to stand as the program writes it."""
+    return datetime.fromisoformat(stamp).timestamp()
 
 
 def is_usual_stamp(stamp: object) -> bool:

@@ -9,7 +9,7 @@ was looked at: whoever parses all lines later folds such a log again (:func:`pas
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 import orjson
@@ -20,7 +20,7 @@ from hermes_tui.storage.log_lines import Lines
 from hermes_tui.stores.codex import items
 from hermes_tui.stores.codex.fold import CodexFold
 from hermes_tui.stores.codex.index_texts import CodexTexts, event_keys, raw_keys
-from hermes_tui.stores.codex.rollout import USUAL_STAMP, seconds, string
+from hermes_tui.stores.codex.rollout import USUAL_STAMP, seconds, string, usual_seconds
 from hermes_tui.stores.log_source import Feed, Say
 from hermes_tui.stores.log_texts import LogText
 
@@ -31,26 +31,26 @@ _REPEATED: Final = (
     rb"|ImageGeneration|AgentMessage"
 )
 """Items of events that a raw item of the same id, or call id, says as well."""
-_IN_TURN: Final = rb'","thread_id":"' + _WORD + rb'*","turn_id":"' + _WORD + rb"*"
-_ROOT_TURN: Final = rb'(?:"root_turn_id":(?:null|"' + _WORD + rb'*"),)?'
+_IN_TURN: Final = rb'","thread_id":"[^"]*","turn_id":"[^"]*'
+_ROOT_TURN: Final = rb'(?:"root_turn_id":(?:null|"[^"]*"),)?'
 _HEAD: Final = re.compile(
     rb'\{"timestamp":"(' + USUAL_STAMP.encode() + rb')",'
     rb'(?:"ordinal":[0-9]{1,15},)?"type":"(?:'
     rb'event_msg","payload":\{"type":"(?:'
-    rb'token_count","info":\{"total_token_usage":\{[^{}\\]*\},"last_token_usage":\{"input_tokens":[1-9]()'
+    rb'token_count","info":\{"total_token_usage":\{[^}]*\},"last_token_usage":\{"input_tokens":[1-9]()'
     rb'|item_completed' + _IN_TURN + rb'","item":\{"type":"(?:'
     rb'(?:' + _REPEATED + rb')","id":"(' + _WORD + rb'+)"|Reasoning"()|UserMessage"())'
     rb'|agent_(?:reasoning"()|message"())|task_(?:started"()|complete"())|user_message"())'
     rb'|response_item","payload":\{"type":"(?:'
     rb'(?:function|custom_tool)_call_output",(?:"id":"(' + _WORD + rb'+)",)?"call_id":"(' + _WORD + rb'+)","output":"()'
     rb'|function_call",(?:"id":"(' + _WORD + rb'+)",)?"name":"(' + _WORD + rb'+)","arguments":"()'
-    rb'|custom_tool_call",(?:"id":"(' + _WORD + rb'+)",)?(?:"status":"' + _WORD + rb'*",)?'
+    rb'|custom_tool_call",(?:"id":"(' + _WORD + rb'+)",)?(?:"status":"[^"]*",)?'
     rb'"call_id":"(' + _WORD + rb'+)","name":"(' + _WORD + rb'+)","input":"()'
     rb'|reasoning"(?:,"id":"(' + _WORD + rb'+)")?()'
-    rb'|message",(?:"status":"' + _WORD + rb'*",)?(?:"id":"' + _WORD + rb'+",)?"role":"(?:assistant"()|user"()))'
-    rb'|turn_context","payload":\{"turn_id":"' + _WORD + rb'+",' + _ROOT_TURN + rb'()'
-    rb'|token_usage_record","payload":\{"thread_id":"(' + _WORD + rb'+)","turn_id":"' + _WORD + rb'*",'
-    rb'(?:"session_id":"' + _WORD + rb'*",)?' + _ROOT_TURN + rb'"response_id":"(' + _WORD + rb'+)","usage":'
+    rb'|message",(?:"status":"[^"]*",)?(?:"id":"[^"]+",)?"role":"(?:assistant"()|user"()))'
+    rb'|turn_context","payload":\{"turn_id":"[^"]+",' + _ROOT_TURN + rb'()'
+    rb'|token_usage_record","payload":\{"thread_id":"(' + _WORD + rb'+)","turn_id":"[^"]*",'
+    rb'(?:"session_id":"[^"]*",)?' + _ROOT_TURN + rb'"response_id":"(' + _WORD + rb'+)","usage":'
     rb'\{"input_tokens":' + _COUNT + rb',"cached_input_tokens":' + _COUNT + rb',"cache_write_input_tokens":' + _COUNT
     + rb',"output_tokens":' + _COUNT + rb',"reasoning_output_tokens":' + _COUNT + rb',"total_tokens":' + _COUNT
     + rb'\})'
@@ -61,32 +61,35 @@ _HEAD: Final = re.compile(
  _SETTINGS, _THREAD, _RESPONSE, _SIZE, _READ, _WRITE, _GIVEN, _REASONED, _USAGE) = range(2, 34)  # fmt: skip
 """Groups of the expression; the last one that matched tells the kind."""
 _PASSED: Final = frozenset(
-    {_COUNTED, _ITEM, _THOUGHT, _THOUGHT_EVENT, _OUTPUT, _CALL, _CUSTOM, _REASONING, _SETTINGS, _USAGE}
-)
+    {
+        _COUNTED, _ITEM, _THOUGHT, _THOUGHT_EVENT, _STARTED, _ENDED, _OUTPUT, _CALL, _CUSTOM, _REASONING, _SETTINGS,
+        _USAGE,
+    }
+)  # fmt: skip
 """Kinds that are not parsed."""
-_TOLD: Final = (_THOUGHT, _THOUGHT_EVENT)
+_USAGE_GROUPS: Final = (1, _THREAD, _RESPONSE, _SIZE, _READ, _WRITE, _GIVEN, _REASONED, _USAGE)
+_STAMP: Final = slice(14, 38)
+"""Where the time stands in a line that was told by its first bytes."""
 _PROMPTS: Final = (_PROMPT_ITEM, _PROMPT_EVENT)
 _PARSED: Final = {
     _PROMPT_ITEM: ("event_msg", "item_completed"),
     _PROMPT_EVENT: ("event_msg", "user_message"),
     _REPLY_EVENT: ("event_msg", "agent_message"),
-    _STARTED: ("event_msg", "task_started"),
-    _ENDED: ("event_msg", "task_complete"),
     _REPLY: ("response_item", "message"),
     _USER: ("response_item", "message"),
 }
 """Types of line and payload by kind: a key that comes twice says something else than the first bytes."""
+_WINDOW: Final = re.compile(rb'"model_context_window":' + _COUNT + rb"[,}]")
+_ERROR_KEY: Final = b'"error":'
 _ID_KEY: Final = b'"id":'
-_ABOUT: Final = b',"internal_chat_message_metadata_passthrough":{'
-_REST: Final = rb"(?:" + re.escape(_ABOUT) + rb'[^{}\\]*\})?\}(?:,"metadata":\{[^{}\\]*\})?\}$'
+_REST: Final = rb'(?:,"internal_chat_message_metadata_passthrough":\{[^{}]*\})?\}(?:,"metadata":\{[^{}]*\})?\}$'
 """What may stand behind the last value of an item: nothing a fold looks at."""
 _CALL_END: Final = re.compile(rb'","call_id":"(' + _WORD + rb'+)"' + _REST)
-_TAIL: Final = 800
-"""Bytes at the end of a call in which its id stands."""
+_TAIL: Final = 1_200
+"""Bytes at the end of an item in which the id of a call stands, and nothing unknown behind an output."""
 _STRING_END: Final = re.compile(rb'"' + _REST)
 _NEXT_KEY: Final = b'","'
-_LAST: Final = 600
-"""Bytes at the end of an output in which no other key may stand."""
+_LINE_END: Final = b'"}}'
 _RECORD: Final = tuple.__new__
 
 
@@ -105,11 +108,16 @@ class CodexSkim:
         self._say = say
         self._settings = b""
         """The newest settings of a turn, as they stand in the line."""
+        self._others: Final[Mapping[int | None, Callable[[re.Match[bytes], bytes, int], bool]]] = {
+            _OUTPUT: self._output, _USAGE: self._usage, _CALL: self._call, _CUSTOM: self._custom_call,
+            _REASONING: self._thought, _SETTINGS: self._turn_settings, _STARTED: self._turn_start,
+            _ENDED: self._turn_end,
+        }  # fmt: skip
 
     def take(self, lines: Lines, feed: Feed) -> None:
         """Take in lines that follow each other; those that must be fed go through ``feed``."""
         fold, line, offset = self._fold, lines.line, lines.offset
-        match, other, parsed = _HEAD.match, self._other, self._parsed
+        match, others, parsed = _HEAD.match, self._others, self._parsed
         ledger, twin, newest = fold.ledger, fold.twin_met, b""
         begun, usual = fold.begun, fold.usual
         for raw in lines.raws:
@@ -118,20 +126,21 @@ class CodexSkim:
                 kind = found.lastindex
                 if kind == _COUNTED:
                     told = ledger.has_records
+                elif kind in others:
+                    told = usual and others[kind](found, raw, line)
                 elif kind == _ITEM:
                     twin(found[_ITEM].decode())
-                    told = True
-                elif kind in _TOLD:
                     told = True
                 elif kind in _PARSED:
                     told = (usual or (kind in _PROMPTS and fold.own)) and parsed(kind, raw, line, offset)
                     if told:
                         usual = fold.usual
                 else:
-                    told = usual and other(kind, found, raw, line)
+                    told = True
                 if told:
-                    if found[1] > newest:
-                        newest = found[1]
+                    # Their times stand at the same place, behind the same bytes.
+                    if raw > newest:
+                        newest = raw
                     line += 1
                     offset += len(raw) + 1
                     continue
@@ -141,69 +150,82 @@ class CodexSkim:
                 begun, usual = fold.begun, fold.usual
             line += 1
             offset += len(raw) + 1
-        fold.passed(lines.end, newest.decode())
+        fold.passed(lines.end, newest[_STAMP].decode())
 
-    def _other(self, kind: int | None, found: re.Match[bytes], raw: bytes, line: int) -> bool:
-        """Take in a line by what was found; ``False``: it must be fed."""
-        fold = self._fold
-        if kind == _OUTPUT:
-            if not _ends_with_it(raw, found.end()):
-                return False
-            own = found[_OUTPUT_ID]
-            fold.output_met(None if own is None else own.decode(), found[_CALL_ID].decode(), line)
-        elif kind == _USAGE:
-            thread, response, size, read, write, given, reasoned, total = found.group(
-                _THREAD, _RESPONSE, _SIZE, _READ, _WRITE, _GIVEN, _REASONED, _USAGE
-            )
-            cached, written = int(read), int(write)
-            counts = (max(0, int(size) - cached - written), int(given), cached, written, int(reasoned))
-            fold.ledger.record(found[1].decode(), thread.decode(), response.decode(), counts, int(total))
-        elif kind == _CALL:
-            end = _CALL_END.search(raw, max(found.end(), len(raw) - _TAIL))
-            if end is None:
-                return False
-            own = found[_OWN_ID]
-            fold.call_met(None if own is None else own.decode(), found[_NAME].decode(), end[1].decode(), line)
-        elif kind == _CUSTOM:
-            if not _ends_with_it(raw, found.end()):
-                return False
-            own, call, name = found.group(_CUSTOM_ID, _CUSTOM_CALL_ID, _CUSTOM_NAME)
-            fold.call_met(None if own is None else own.decode(), name.decode(), call.decode(), line)
-        elif kind == _REASONING:
-            name = found[_THOUGHT_ID]
-            if name is None and _ID_KEY in raw:
-                return False
-            fold.item_met("reasoning", None if name is None else name.decode(), line, "")
-        else:
-            settings = raw[found.end() :]
-            if settings != self._settings:
-                # Fed, and known from now on; another model or folder is told by them.
-                self._settings = settings
-                return False
+    # ------------------------------------------------- told by what was found; ``False``: the line must be fed
+
+    def _output(self, found: re.Match[bytes], raw: bytes, line: int) -> bool:
+        if not _ends_with_it(raw, found.end()):
+            return False
+        own, call = found.group(_OUTPUT_ID, _CALL_ID)
+        self._fold.output_met(None if own is None else own.decode(), call.decode(), line)
         return True
 
+    def _usage(self, found: re.Match[bytes], _: bytes, __: int) -> bool:
+        stamp, thread, response, size, read, write, given, reasoned, total = found.group(*_USAGE_GROUPS)
+        cached, written = int(read), int(write)
+        fresh = int(size) - cached - written
+        counts = (fresh if fresh > 0 else 0, int(given), cached, written, int(reasoned))
+        at = usual_seconds(stamp.decode())
+        self._fold.ledger.record(at, thread.decode(), response.decode(), counts, int(total))
+        return True
+
+    def _call(self, found: re.Match[bytes], raw: bytes, line: int) -> bool:
+        end = _CALL_END.search(raw, max(found.end(), len(raw) - _TAIL))
+        if end is None:
+            return False
+        own, name = found.group(_OWN_ID, _NAME)
+        self._fold.call_met(None if own is None else own.decode(), name.decode(), end[1].decode(), line)
+        return True
+
+    def _custom_call(self, found: re.Match[bytes], raw: bytes, line: int) -> bool:
+        if not _ends_with_it(raw, found.end()):
+            return False
+        own, call, name = found.group(_CUSTOM_ID, _CUSTOM_CALL_ID, _CUSTOM_NAME)
+        self._fold.call_met(None if own is None else own.decode(), name.decode(), call.decode(), line)
+        return True
+
+    def _thought(self, found: re.Match[bytes], raw: bytes, line: int) -> bool:
+        name = found[_THOUGHT_ID]
+        if name is None and _ID_KEY in raw:
+            return False
+        self._fold.item_met("reasoning", None if name is None else name.decode(), line, "")
+        return True
+
+    def _turn_settings(self, found: re.Match[bytes], raw: bytes, _: int) -> bool:
+        """Settings that are the newest ones say nothing; others are fed: another model or folder is told by them."""
+        settings = raw[found.end() :]
+        same, self._settings = settings == self._settings, settings
+        return same
+
+    def _turn_start(self, found: re.Match[bytes], raw: bytes, _: int) -> bool:
+        window = _WINDOW.search(raw, found.end())
+        self._fold.turn_started(0 if window is None else int(window[1]))
+        if self._texts is not None:
+            self._tell(self._texts.turn_started())
+        return True
+
+    def _turn_end(self, found: re.Match[bytes], raw: bytes, _: int) -> bool:
+        if raw.find(_ERROR_KEY, found.end()) >= 0:
+            return False
+        self._fold.turn_ended()
+        return True
+
+    # ------------------------------------------------------------------------------------------------- parsed
+
     def _parsed(self, kind: int, raw: bytes, line: int, offset: int) -> bool:
-        """Take in a turn's ends, or a prompt or reply, raw or told by an event; ``False``: it must be fed."""
+        """Take in a prompt or reply, raw or told by an event; ``False``: it must be fed."""
         try:
             value: dict[str, Any] = orjson.loads(raw)
         except orjson.JSONDecodeError:
             return False
-        payload: Mapping[str, Any] | None = value.get("payload")
-        stamp = string(value.get("timestamp"))
-        if type(payload) is not dict or (value.get("type"), payload.get("type")) != _PARSED[kind] or stamp is None:
+        get = value.get
+        payload: Mapping[str, Any] | None = get("payload")
+        stamp = get("timestamp")
+        if type(payload) is not dict or (get("type"), payload.get("type")) != _PARSED[kind] or type(stamp) is not str:
             return False
-        if "items" in value:
+        if not stamp or "items" in value:
             return False  # a document, told so by a key behind the others
-        if kind == _STARTED:
-            self._fold.turn_started(payload)
-            if self._texts is not None:
-                self._tell(self._texts.turn_started())
-            return True
-        if kind == _ENDED:
-            if payload.get("error"):
-                return False
-            self._fold.turn_ended()
-            return True
         record = _RECORD(Record, (line, offset, len(raw), None, raw, None, (), True))
         if kind == _USER:
             return self._user(record, stamp, payload)
@@ -260,7 +282,5 @@ class CodexSkim:
 
 def _ends_with_it(raw: bytes, begin: int) -> bool:
     """Whether a line ends with the text that begins there: what stands behind it may be an id."""
-    end = raw.rfind(_ABOUT, max(begin, len(raw) - _TAIL)) - 1
-    if end < 0:
-        end = len(raw) - 3
-    return _STRING_END.match(raw, end) is not None and raw.find(_NEXT_KEY, max(begin, end - _LAST), end) < 0
+    end = raw.find(_NEXT_KEY, max(begin, len(raw) - _TAIL))
+    return raw.endswith(_LINE_END) if end < 0 else _STRING_END.match(raw, end) is not None
