@@ -113,6 +113,24 @@ def test_most_lines_of_a_rollout_are_not_parsed() -> None:
     assert sum(map(store.passed_over, raws)) > len(raws) / 2
 
 
+@pytest.mark.parametrize(
+    "mark",
+    [
+        b'"type":"token_usage_record"',
+        b'"payload":{"type":"function_call"', b'"payload":{"type":"function_call_output"',
+        b'"payload":{"type":"custom_tool_call"', b'"payload":{"type":"custom_tool_call_output"',
+        b'"item":{"type":"CommandExecution"', b'"item":{"type":"FileChange"', b'"item":{"type":"AgentMessage"',
+        b'"payload":{"type":"reasoning"', b'"payload":{"type":"task_started"', b'"type":"turn_context"',
+    ],
+)  # fmt: skip
+def test_lines_as_the_program_writes_them_are_told_by_their_first_bytes(mark: bytes) -> None:
+    store = store_of(SAMPLE["codex"])
+    plain_logs = [log.path for log in store.logs() if log.path.endswith(".jsonl")]
+    raws = [raw for path in plain_logs for lines in read_lines(path) for raw in lines.raws if mark in raw[:300]]
+    assert raws
+    assert all(map(store.passed_over, raws))
+
+
 def own_lines(agent: str) -> list[bytes]:
     """The lines of one made log, whose last turn has ended."""
     log = min(store_of(made(agent)).logs(), key=lambda log: log.size)
