@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import field, replace
-from pathlib import Path
 from typing import Final
 
 from hermes_tui.mirror.codec import dump_card, dump_peek, dump_requests
@@ -17,6 +16,7 @@ from hermes_tui.mirror.words import index_words
 from hermes_tui.records import dataclass
 from hermes_tui.storage.any_json import dump_json, load_json
 from hermes_tui.storage.jsonl import Record, read_records
+from hermes_tui.storage.log_bytes import open_log
 from hermes_tui.storage.packing import packed, unpacked
 from hermes_tui.stores.log_source import (
     MALFORMED,
@@ -107,7 +107,7 @@ def head_hash(log: LogFile) -> bytes:
     Raises:
         OSError: the log cannot be read.
     """
-    with Path(log.path).open("rb") as file:
+    with open_log(log.path) as file:
         return hashlib.blake2b(file.read(HEAD_BYTES), digest_size=8).digest()
 
 

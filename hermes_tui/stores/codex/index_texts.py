@@ -94,7 +94,7 @@ class CodexTexts:
 
     def turn_started(self) -> list[LogText]:
         """A turn began: what was before it is no twin of what comes."""
-        found = list(self.rest())
+        found = list(self.rest()) if self._held else []
         self._raw.clear()
         self._near.clear()
         return found

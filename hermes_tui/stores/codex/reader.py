@@ -124,11 +124,10 @@ class LineReader:
             # The file's own meta is lost and this is the source's: from here on lines are copies.
             self.owner.foreign()
         else:
-            self.begin(line)
+            self.begin(line, meta)
 
-    def begin(self, line: Line) -> None:
-        """Take a meta for the file's own."""
-        meta = read_meta(line)
+    def begin(self, line: Line, meta: Meta) -> None:
+        """Take a line and the meta it is for the file's own."""
         self.meta, self._meta_line = meta, line
         self.ledger.begin(meta)
         self.owner.begin(meta)
@@ -164,7 +163,8 @@ class LineReader:
         """Take up the state again."""
         if state["meta"] is not None:
             payload, stamp, enveloped = state["meta"]
-            self.begin(Line("session_meta", payload, stamp, None, enveloped))
+            line = Line("session_meta", payload, stamp, None, enveloped)
+            self.begin(line, read_meta(line))
         self.ledger = Ledger.restore(self.path, state["ledger"])
         self.owner.restore(state["owner"])
         self.assembler.restore(state["assembler"])

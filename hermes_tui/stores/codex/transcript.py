@@ -30,7 +30,7 @@ from hermes_tui.stores.codex.landmarks import Landmarks, find_landmarks
 from hermes_tui.stores.codex.live import LiveEntries
 from hermes_tui.stores.codex.oldest import first_values, is_oldest, read_document
 from hermes_tui.stores.codex.reader import LineReader, entry_id, is_giant, place_tag
-from hermes_tui.stores.codex.rollout import Line, line_of, mapping, odd_time, seconds
+from hermes_tui.stores.codex.rollout import Line, line_of, mapping, odd_time, read_meta, seconds
 from hermes_tui.stores.codex.spans import Span, first_meta
 from hermes_tui.stores.giant_text import GiantText, PackedLines
 from hermes_tui.stores.log_source import MALFORMED, PULSE_EVERY, Pulse, no_pulse, problem_of
@@ -182,7 +182,7 @@ class CodexTranscript:
     def _begin_inside(file: _File, span: Span) -> None:
         line = first_meta(span.path)[1]
         if line is not None:
-            file.reader.begin(line)
+            file.reader.begin(line, read_meta(line))
 
     def _feed(self, file: _File, record: Record) -> None:
         path = file.reader.path
