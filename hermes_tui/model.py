@@ -231,6 +231,8 @@ class SessionRow:
     """At most the last twelve hit rates, oldest first, for the sparkline."""
     cost: Cost = NO_COST
     """Filled by the library (prices); stores leave it."""
+    gone: bool = False
+    """The store has no row of it, only messages that name it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -377,7 +377,7 @@ def _read_sessions(store: Store, ids: Sequence[SessionId]) -> _Sessions:
     rows = store.rows(list(dict.fromkeys(ids)), conversation=False)
     untitled = [row.tip_id for row in rows if not row.title and row.root_id != row.tip_id]
     folded = store.rows(list(dict.fromkeys(untitled)), conversation=True) if untitled else []
-    return _Sessions({row.id: row for row in rows}, {row.tip_id: row.title for row in folded})
+    return _Sessions({row.id: row for row in rows if not row.gone}, {row.tip_id: row.title for row in folded})
 
 
 def _hit(store: Store, hit: Proposed, sessions: _Sessions, neighbours: Neighbours) -> SearchHit:

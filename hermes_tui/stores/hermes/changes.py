@@ -180,8 +180,8 @@ class HermesChanges:
             first = [part.id for link in named for part in (links.conversation(link) if whole else (link,))]
             links = links_around(connection, schema, with_descendants(delegated, first))
         held = read_held(connection, schema, now)
-        there = [identity for identity in ids if identity in links.by_id]
-        kept = [Kept(identity, "unknown") for identity in ids if identity not in links.by_id]
+        there = [identity for identity in ids if identity in links.by_id and not links.by_id[identity].gone]
+        kept = [Kept(identity, "unknown") for identity in ids if identity not in there]
         if verb in ("archive", "unarchive"):
             whole = True
         if verb == "delete":

@@ -219,7 +219,7 @@ def _is_text(raw: bytes) -> bool:
 
 
 def _without_session(connection: ReadConnection, schema: Schema, now: float) -> Iterator[Finding]:
-    """Rows of sessions that are not there: they are never shown, so they are counted here."""
+    """Rows of sessions that are not there: no list has them, so they are counted here."""
     del now
     for table, code, what in (
         ("messages", "orphan-messages", "messages"),

@@ -76,6 +76,8 @@ def odd_about(links: Links, link: Link) -> tuple[str, ...]:
     found: list[str] = []
     if links.orphan(link):
         found.append("orphan")
+    if link.gone:
+        found.append("session-row-gone")
     if any(link.id in ring for ring in links.rings):
         found.append("cycle")
     if link.bad_config:

@@ -52,7 +52,9 @@ class Link(NamedTuple):
     """Time of the newest message."""
     bad_time: bool
     unread: bool = False
-    """Its row lies on a damaged page: nothing but its id is known."""
+    """Its row lies on a damaged page, or is gone: nothing but its id is known."""
+    gone: bool = False
+    """It has no row: what is left of it are messages that name it."""
 
 
 _COLUMNS: Final = (
@@ -135,7 +137,8 @@ class Links:
 
     def orphan(self, link: Link) -> bool:
         """Whether its parent is named and not there."""
-        return link.parent is not None and link.parent not in self.by_id
+        above = None if link.parent is None else self.by_id.get(link.parent)
+        return link.parent is not None and (above is None or above.gone)
 
     def parent(self, link: Link) -> Link | None:
         """The parent, unless it is missing or the way up would go round in a ring."""
@@ -429,7 +432,20 @@ def _walked(connection: ReadConnection, schema: Schema, ids: Sequence[str], up: 
         # A damaged page lies on their way: each by itself, as far as it can be read.
         alone, lost = salvaged(lambda some: {link.id: link for link in _links_of(connection, schema, some)}, [*cut_off])
         found = {**{identity: _unread(identity) for identity in lost}, **alone, **found}
-    return Links(found.values())
+    missing = [identity for identity in ids if identity not in found]
+    return Links([*found.values(), *(_gone(connection, schema, missing) if missing else ())])
+
+
+def _gone(connection: ReadConnection, schema: Schema, ids: Sequence[str]) -> Iterable[Link]:
+    """Those of these sessions without a row that messages are left of."""
+    if not schema.has("messages", "session_id"):
+        return
+    sql = (
+        f"SELECT i.value, {newest_expression(schema, 'i.value')} FROM json_each(:ids) i"
+        " WHERE EXISTS (SELECT 1 FROM messages o WHERE o.session_id = i.value)"
+    )
+    for identity, newest in connection.rows(sql, {"ids": json_ids(ids)}):
+        yield _unread(identity)._replace(newest=time_or_none(newest), gone=True)
 
 
 def json_ids(ids: Sequence[str]) -> str:

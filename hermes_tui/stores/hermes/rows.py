@@ -136,6 +136,7 @@ class RowMaker:
             archived=root.archived,
             running=self._running(tip, newest, parts),
             resumable=not tip.unread,
+            gone=tip.gone,
             problems=sum(self._problems(part) for part in parts),
             compactions=len(parts) - 1 + sum(self.compactions.get(part.id, 0) for part in parts),
             branches=branches,
@@ -240,8 +241,13 @@ def row_maker(
     previews, no_previews = salvaged(partial(read_previews, connection, schema), ids)
     compactions, no_compactions = salvaged(partial(count_compactions, connection, schema), ids)
     lost = Counter(identity for some in (no_usage, no_details, no_previews, no_compactions) for identity in some)
+    gone = {
+        identity: NO_DETAILS._replace(usage=usage.get(identity, [])) for identity in ids if links.by_id[identity].gone
+    }
+    if gone:
+        _count_where_missing(connection, schema, gone)
     held = held_sessions(connection, schema, now)
-    return RowMaker(ref, links, details, held, previews, compactions, lost, now)
+    return RowMaker(ref, links, details | gone, held, previews, compactions, lost, now)
 
 
 def read_details(

@@ -408,16 +408,23 @@ def _known(connection: ReadConnection, _: Schema, ids: Sequence[str]) -> frozens
     return frozenset(str(row[0]) for row in rows)
 
 
-def _resolved(connection: ReadConnection, _: Schema, prefix: str) -> list[str]:
-    """The id itself, else ids with this prefix."""
-    if connection.one("SELECT 1 FROM sessions WHERE id = ?", (prefix,)):
-        return [prefix]
-    # A range instead of LIKE: it uses the index, and % and _ in an id mean themselves.
-    rows = connection.rows(
-        "SELECT id FROM sessions WHERE id >= ? AND id < ? ORDER BY id LIMIT ?",
-        (prefix, prefix + LAST_CHARACTER, MOST_CANDIDATES),
-    )
-    return [str(row[0]) for row in rows]
+def _resolved(connection: ReadConnection, schema: Schema, prefix: str) -> list[str]:
+    """The id itself, else ids with this prefix; where no session has one, those that only messages name."""
+    places = [("sessions", "id")]
+    if schema.has("messages", "session_id"):
+        places.append(("messages", "session_id"))
+    for table, column in places:
+        if connection.one(f"SELECT 1 FROM {table} WHERE {column} = ?", (prefix,)):
+            return [prefix]
+    for table, column in places:
+        # A range instead of LIKE: it uses the index, and % and _ in an id mean themselves.
+        rows = connection.rows(
+            f"SELECT DISTINCT {column} FROM {table} WHERE {column} >= ? AND {column} < ? ORDER BY {column} LIMIT ?",
+            (prefix, prefix + LAST_CHARACTER, MOST_CANDIDATES),
+        )
+        if rows:
+            return [str(row[0]) for row in rows]
+    return []
 
 
 def _row_matches(row: SessionRow, query: ListQuery) -> bool:

@@ -79,6 +79,45 @@ def test_an_orphan_is_listed_and_told(tmp_path: Path) -> None:
     assert (found["orphan-messages"], found["orphan-usage"]) == (5, 1)
 
 
+class TestMessagesWithoutTheirSession:
+    """A search finds them, so they can be opened; nothing lists or changes them."""
+
+    GONE = SessionId(NAMES["chain2"])
+
+    def opened(self, folder: Path) -> HermesStore:
+        return changed(folder, f"DELETE FROM sessions WHERE id = '{self.GONE}'")
+
+    def test_they_are_opened_by_the_id_they_name(self, tmp_path: Path) -> None:
+        store = self.opened(tmp_path)
+        assert store.resolve(self.GONE) == [self.GONE]
+        assert self.GONE not in [entry.id for entry in store.listing(ListQuery(sessions=True)).entries]
+        (row,) = store.rows([self.GONE])
+        assert (row.message_count, row.problems, row.resumable) == (5, 1, False)
+        assert row.usage != NO_USAGE
+        heads = [head for batch in store.transcript(store.chain(self.GONE)).heads() for head in batch]
+        assert {head.session_id for head in heads} == {self.GONE}
+        assert len({head.id for head in heads}) == 5
+
+    def test_their_place_in_the_tree_says_that_the_row_is_gone(self, tmp_path: Path) -> None:
+        nodes = {node.id: node for node in self.opened(tmp_path).lineage(self.GONE).nodes}
+        assert nodes[self.GONE].findings == ("session-row-gone",)
+        assert nodes[SessionId(NAMES["chain3"])].findings == ("orphan",)
+
+    def test_every_hit_of_a_search_can_be_shown(self, tmp_path: Path, cli: Cli) -> None:
+        home = str(self.opened(tmp_path).home.folder)
+        hits = cli("search", "--store", home, "--json", "--limit", "500", "the").json["hits"]
+        found = {hit["message_id"] for hit in hits if hit["session_id"] == self.GONE}
+        shown = cli("show", "--store", home, "--json", f"hermes/default:{self.GONE}").json["messages"]
+        assert found
+        assert found <= {message["id"] for message in shown}
+
+    def test_nothing_deletes_them(self, tmp_path: Path, cli: Cli) -> None:
+        home = str(self.opened(tmp_path).home.folder)
+        for words in (("delete", "--dry-run"), ("archive",)):
+            (left,) = cli(*words, "--store", home, "--json", f"hermes/default:{self.GONE}").json["kept"]
+            assert (left["id"], left["reason"]) == (self.GONE, "unknown")
+
+
 def test_a_run_whose_boss_was_deleted_stays_a_delegated_one(tmp_path: Path) -> None:
     store = changed(tmp_path, f"UPDATE sessions SET parent_session_id = NULL WHERE id = '{NAMES['kid1']}'")
     assert store.listing(ListQuery()).left_out["delegated"] == 3
