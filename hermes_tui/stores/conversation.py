@@ -40,19 +40,33 @@ _PricedAlike = tuple[RawText | None, RawText | None, str, int, CostStatus | None
 
 @dataclass(slots=True)
 class _Sum:
-    usage: Usage = NO_USAGE
+    input: int = 0
+    output: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    reasoning: int = 0
     requests: int | None = None
     write_1h: int = 0
     cost_usd: float | None = None
     last_at: float | None = None
 
     def add(self, spend: Spend) -> None:
-        self.usage += spend.usage
+        # Number by number: of many sums few are looked at.
+        usage = spend.usage
+        self.input += usage.input
+        self.output += usage.output
+        self.cache_read += usage.cache_read
+        self.cache_write += usage.cache_write
+        self.reasoning += usage.reasoning
         self.requests = added(self.requests, spend.requests)
         self.write_1h += spend.write_1h
         if spend.cost_usd is not None:
             self.cost_usd = (self.cost_usd or 0.0) + spend.cost_usd
         self.last_at = latest(self.last_at, spend.last_at)
+
+    @property
+    def usage(self) -> Usage:
+        return Usage(self.input, self.output, self.cache_read, self.cache_write, self.reasoning)
 
 
 class SpendLedger:
@@ -64,7 +78,10 @@ class SpendLedger:
     def add(self, spend: Spend) -> None:
         """Add what is already summed."""
         key = (spend.model, spend.provider, spend.task, spend.band, spend.cost_status)
-        self._sums.setdefault(key, _Sum()).add(spend)
+        total = self._sums.get(key)
+        if total is None:
+            total = self._sums[key] = _Sum()
+        total.add(spend)
 
     def add_request(self, request: Request) -> None:
         """Add one request, in the price band its prompt falls into."""

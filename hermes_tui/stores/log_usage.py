@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, tzinfo
+from functools import cache
 
 from hermes_tui.model import CostGrouping, Request, SessionId, SessionRow, Spend, UsageReport, UsageSum
 from hermes_tui.stores.conversation import SpendLedger, within
@@ -26,49 +27,62 @@ class UsageLedger:
         self.oldest: float | None = None
         """The time of the oldest usage that counts, or one before it; ``None`` where none has a time."""
 
-    def add(self, row: SessionRow, requests: Iterable[Request]) -> None:
-        """Add the requests of one session; the row says what a request leaves open."""
+    def add(self, peeked: SessionRow, requests: Iterable[Request], whole: Callable[[], SessionRow]) -> None:
+        """Add the requests of one session.
+
+        Args:
+            peeked: its row as it was peeked.
+            requests: its requests.
+            whole: its row with all that its log says, asked only for what a request leaves open.
+        """
+        row = cache(whole)
         if isinstance(requests, KeptRequests):
             over_all_time = self._grouping != "day" and self._since is None and self._until is None
-            if self._add_slots(row, requests.totals if over_all_time else requests.slots):
+            if over_all_time and requests:
+                self._date(peeked.started_at)
+            if self._add_slots(peeked.id, row, requests.totals if over_all_time else requests.slots, over_all_time):
                 return
         for request in requests:
-            at = row.started_at if request.at is None else request.at
+            at = row().started_at if request.at is None else request.at
             if within(at, self._since, self._until):
                 self._date(at)
-                self._ledger(row, self._key(row, request, request, at)).add_request(request)
+                self._ledger(peeked.id, self._key(peeked.id, row, request, request, at)).add_request(request)
 
     def add_sums(self, row: SessionRow) -> None:
         """Add what a row sums up to, where the single usages behind it cannot be read."""
         for spend in row.spend:
             at = row.started_at if spend.last_at is None else spend.last_at
             if within(at, self._since, self._until):
-                key = self._key(row, Slot(None, row.source, row.cwd, row.session_key, spend), spend, at)
-                self._ledger(row, key).add(spend)
+                slot = Slot(None, row.source, row.cwd, row.session_key, spend)
+                self._ledger(row.id, self._key(row.id, lambda: row, slot, spend, at)).add(spend)
 
-    def _add_slots(self, row: SessionRow, slots: Sequence[Slot]) -> bool:
+    def _add_slots(
+        self, session: SessionId, row: Callable[[], SessionRow], slots: Sequence[Slot], over_all_time: bool
+    ) -> bool:
         """Add sums in place of requests, which is a tenth of the work; not where a limit cuts one of them."""
         inside = [slot.inside(self._since, self._until) for slot in slots]
         if None in inside or (self._grouping == "day" and not self._whole_quarters(slots)):
             return False
         for slot, wanted in zip(slots, inside, strict=True):
             if wanted:
-                at = row.started_at if slot.begin is None else slot.begin
-                self._date(at)
-                self._ledger(row, self._key(row, slot, slot.spend, at)).add(slot.spend)
+                at: float | None = slot.begin
+                if not over_all_time:
+                    at = row().started_at if at is None else at
+                    self._date(at)
+                self._ledger(session, self._key(session, row, slot, slot.spend, at)).add(slot.spend)
         return True
 
     def _date(self, at: float | None) -> None:
         if at is not None and (self.oldest is None or at < self.oldest):
             self.oldest = at
 
-    def _ledger(self, row: SessionRow, key: RawText | None) -> SpendLedger:
+    def _ledger(self, session: SessionId, key: RawText | None) -> SpendLedger:
         found = self._ledgers.get(key)
         if found is None:
             found = self._ledgers[key] = SpendLedger()
             self._sessions[key] = set()
-        self._sessions[key].add(row.id)
-        self._everyone.add(row.id)
+        self._sessions[key].add(session)
+        self._everyone.add(session)
         return found
 
     def _whole_quarters(self, slots: Sequence[Slot]) -> bool:
@@ -92,7 +106,12 @@ class UsageLedger:
         return self._days[at]
 
     def _key(
-        self, row: SessionRow, request: Request | Slot, spend: Request | Spend, at: float | None
+        self,
+        session: SessionId,
+        row: Callable[[], SessionRow],
+        request: Request | Slot,
+        spend: Request | Spend,
+        at: float | None,
     ) -> RawText | None:
         match self._grouping:
             case "model":
@@ -102,15 +121,15 @@ class UsageLedger:
             case "day":
                 return self._day(at)
             case "source":
-                return request.source or row.source
+                return request.source or row().source
             case "cwd":
-                return request.cwd or row.cwd
+                return request.cwd or row().cwd
             case "channel":
-                return request.session_key or row.session_key
+                return request.session_key or row().session_key
             case "provider":
-                return spend.provider or row.provider
+                return spend.provider or row().provider
             case "session":
-                return RawText(row.id)
+                return RawText(session)
             case _:  # store and profile are one key here: the library names them
                 return None
 
@@ -120,6 +139,6 @@ def day_of(at: float | None, zone: tzinfo) -> RawText | None:
     if at is None:
         return None
     try:
-        return RawText(datetime.fromtimestamp(at, zone).strftime("%Y-%m-%d"))
+        return RawText(datetime.fromtimestamp(at, zone).date().isoformat())
     except (OverflowError, OSError, ValueError):
         return None

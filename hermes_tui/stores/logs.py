@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import tzinfo
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
@@ -103,8 +104,6 @@ RECENT_SECONDS: Final = 1.0
 """A page of hits opens many transcripts: the folders are walked once for all of them."""
 MOST_CANDIDATES: Final = 20
 """Ids given for a prefix (stores/protocol.py, resolve)."""
-ASKS_NO_ROW: Final = frozenset({"model", "task", "session", "store"})
-"""Groupings for which the requests say everything."""
 NEEDS_WHOLE_READ: Final = frozenset({"tokens", "cost", "messages"})
 """Orders a peek cannot answer."""
 
@@ -516,10 +515,9 @@ class LogStore(KeptLogs):
         apart = UsageLedger(grouping, since, until, zone)
         for log, summary in self.summaries(index.logs):
             row = index.rows[index.session_of[log.path]]
-            if grouping not in ASKS_NO_ROW or since is not None or until is not None:
-                row = self.complete(row, summary.row)
-            ledger.add(row, summary.requests)
-            apart.add(row, summary.apart)
+            whole = partial(self.complete, row, summary.row)
+            ledger.add(row, summary.requests, whole)
+            apart.add(row, summary.apart, whole)
         oldest = min((one for one in (ledger.oldest, apart.oldest) if one is not None), default=None)
         return DatedReport(replace(ledger.report(), apart=apart.report().sums), oldest)
 

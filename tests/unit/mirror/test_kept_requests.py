@@ -68,7 +68,7 @@ def report(
     requests: object, grouping: CostGrouping, since: float | None, until: float | None, zone: tzinfo
 ) -> UsageReport:
     ledger = UsageLedger(grouping, since, until, zone)
-    ledger.add(ROW, requests)  # type: ignore[arg-type]
+    ledger.add(ROW, requests, lambda: ROW)  # type: ignore[arg-type]
     return ledger.report()
 
 
