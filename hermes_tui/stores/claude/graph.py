@@ -11,6 +11,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
+from operator import itemgetter
 from typing import Final, Literal
 
 from hermes_tui.records import dataclass
@@ -64,18 +65,6 @@ def preserved_of(fields: Fields) -> Preserved:
 
 
 @dataclass(slots=True)
-class _Node:
-    """One uuid: its first place, and what the last line with this uuid says of its parent."""
-
-    entry: Entry
-    place: int
-    parent: str | None
-    first_parent: str | None
-    last_place: int
-    latest: Entry
-
-
-@dataclass(slots=True)
 class Graph:
     """The answer: every line once, in the order of the conversation, with its state."""
 
@@ -110,6 +99,10 @@ def build(
     return Builder(entries, mark, preserved, sidechain).graph()
 
 
+_SORT: Final = itemgetter(3, 5)
+"""Type and side of an entry, by place: there are thousands."""
+
+
 class Builder:
     """One run over the lines of a session."""
 
@@ -125,7 +118,13 @@ class Builder:
         self._history = history
         self._preserved = preserved
         self._mark = mark
-        self._nodes: dict[str, _Node] = {}
+        self._nodes: dict[str, Entry] = {}
+        """Every uuid with the first line that has it, in file order."""
+        self._latest: dict[str, Entry] = {}
+        """Those that come again with the last line that has them: its parent counts."""
+        self._last_places: dict[str, int] = {}
+        """The places of those lines."""
+        self._first_places: dict[str, int] | None = None
         self._bridged: dict[str, str | None] = {}
         self._last_line: str | None = None
         self._lines = 0
@@ -133,15 +132,33 @@ class Builder:
         """Whether a compaction boundary may be among them."""
         self._by_time: list[tuple[float, int, str]] | None = None
         """Lines by time; sorted when a parent is missing."""
-        self._take(entries, sidechain)
+        if not self._take_all(entries, sidechain):
+            self._take(entries, sidechain)
+
+    def _take_all(self, entries: Sequence[Entry], sidechain: bool) -> bool:
+        """Take lines of which each has a uuid of its own and none is bridged over or stands on the other side.
+
+        A session has thousands of lines, and most are so. ``False``: these are not, and none was taken.
+        """
+        nodes = {entry[0]: entry for entry in entries}
+        sorts = set(map(_SORT, entries))
+        kinds = {kind for kind, _ in sorts}
+        if len(nodes) != len(entries) or any(side != sidechain for _, side in sorts) or BRIDGED_TYPE in kinds:
+            return False
+        self._nodes = nodes
+        self._lines = len(entries) if kinds <= MESSAGE_TYPES else sum(one.type in MESSAGE_TYPES for one in entries)
+        self._bounded = "system" in kinds
+        self._last_line = next((entry.uuid for entry in reversed(entries) if not entry.detached), None)
+        return True
 
     def _take(self, entries: Sequence[Entry], sidechain: bool) -> None:
-        """In one loop, for a session has thousands of lines."""
+        """Take any lines."""
         nodes, place = self._nodes, -1
+        self._first_places = places = {}
         for entry in entries:
-            kind, uuid, parent = entry.type, entry.uuid, entry.parent
+            kind, uuid = entry.type, entry.uuid
             if kind == BRIDGED_TYPE:
-                self._bridged[uuid] = parent
+                self._bridged[uuid] = entry.parent
                 continue
             place += 1
             if kind in MESSAGE_TYPES:
@@ -152,11 +169,25 @@ class Builder:
                 continue
             if not entry.detached:
                 self._last_line = uuid
-            known = nodes.get(uuid)
-            if known is None:
-                nodes[uuid] = _Node(entry, place, parent, parent, place, entry)
+            if uuid in nodes:
+                self._latest[uuid], self._last_places[uuid] = entry, place
             else:
-                known.parent, known.last_place, known.latest = parent, place, entry
+                nodes[uuid], places[uuid] = entry, place
+
+    @property
+    def _places(self) -> dict[str, int]:
+        """By uuid: which line of the file its first one is; worked out when first asked for."""
+        if self._first_places is None:
+            self._first_places = {uuid: place for place, uuid in enumerate(self._nodes)}
+        return self._first_places
+
+    def _parent(self, uuid: str) -> str | None:
+        """What the last line with this uuid says of its parent."""
+        return (self._latest.get(uuid) or self._nodes[uuid]).parent
+
+    def _last_place(self, uuid: str) -> int:
+        known = self._last_places.get(uuid)
+        return self._places[uuid] if known is None else known
 
     def resuming(self, mark: LeafMark | None) -> Builder:
         """The same lines as a resume looks at them: no further back than the last compaction, from this mark."""
@@ -167,7 +198,7 @@ class Builder:
     @property
     def latest(self) -> dict[str, Entry]:
         """Every uuid with the last line that has it: that one counts where they differ (section 2)."""
-        return {uuid: node.latest for uuid, node in self._nodes.items()}
+        return self._nodes | self._latest
 
     # ------------------------------------------------------------------------------------------------- walking
 
@@ -190,76 +221,74 @@ class Builder:
         return leaf if leaf is not None and self._nearest_turn(leaf) is not None else self._last_turn()
 
     def _last_turn(self) -> str | None:
-        turns = [(node.last_place, uuid) for uuid, node in self._nodes.items()
-                 if node.entry.turn and not node.entry.detached]  # fmt: skip
+        turns = [(self._last_place(uuid), uuid) for uuid, entry in self._nodes.items()
+                 if entry.turn and not entry.detached]  # fmt: skip
         return max(turns)[1] if turns else None
 
     def _nearest_turn(self, uuid: str | None) -> str | None:
         """The line itself or the closest user or assistant line above it."""
         seen: set[str] = set()
         while uuid is not None and uuid not in seen:
-            node = self._nodes.get(uuid)
-            if node is None:
+            entry = self._nodes.get(uuid)
+            if entry is None:
                 return None
-            if node.entry.turn and not node.entry.detached:
+            if entry.turn and not entry.detached:
                 return uuid
             seen.add(uuid)
-            uuid = self._over_bridges(node.parent)
+            uuid = self._over_bridges(self._parent(uuid))
         return None
 
     def walk(self, leaf: str) -> list[str]:
         """From the leaf to the root, root first."""
         seen: dict[str, None] = {}
         at: str | None = leaf
-        nodes, bridged = self._nodes, self._bridged
+        nodes, latest, bridged = self._nodes, self._latest, self._bridged
         while at is not None and at not in seen:
             seen[at] = None
-            node = nodes[at]
-            parent = node.parent
+            parent = (latest.get(at) or nodes[at]).parent if latest else nodes[at].parent
             # What _before says of most lines.
-            at = parent if parent in nodes and parent not in seen and not bridged else self._before(node, seen)
+            at = parent if parent in nodes and parent not in seen and not bridged else self._before(at, seen)
         return list(reversed(seen))
 
-    def _before(self, node: _Node, seen: dict[str, None]) -> str | None:
-        parent = self._over_bridges(node.parent)
+    def _before(self, uuid: str, seen: dict[str, None]) -> str | None:
+        entry, parent = self._nodes[uuid], self._over_bridges(self._parent(uuid))
         if parent is None:
-            return self._before_boundary(node, seen) if node.entry.boundary and self._history else None
+            return self._before_boundary(entry, seen) if entry.boundary and self._history else None
         if parent in self._nodes and parent not in seen:
             return parent
-        return self._closest_earlier(node, seen)
+        return self._closest_earlier(entry.at, seen)
 
-    def _before_boundary(self, node: _Node, seen: dict[str, None]) -> str | None:
+    def _before_boundary(self, entry: Entry, seen: dict[str, None]) -> str | None:
         """History goes on through ``logicalParentUuid``, unless that is a kept message stored below the boundary."""
-        logical = self._over_bridges(node.entry.logical_parent)
+        logical = self._over_bridges(entry.logical_parent)
         known = self._nodes.get(logical) if logical is not None else None
         if known is None:
-            return self._line_above(node, seen)
+            return self._line_above(self._places[entry.uuid], seen)
         if logical not in seen:
             return logical
-        first = self._over_bridges(known.first_parent)
+        first = self._over_bridges(known.parent)
         return first if first in self._nodes and first not in seen else None
 
-    def _line_above(self, node: _Node, seen: dict[str, None]) -> str | None:
+    def _line_above(self, place: int, seen: dict[str, None]) -> str | None:
         """The last line of the file above this one: a boundary is appended to the chain it closes."""
-        above = [(other.last_place, uuid) for uuid, other in self._nodes.items()
-                 if other.last_place < node.place and uuid not in seen]  # fmt: skip
-        return max(above)[1] if above else None
+        places = ((self._last_place(uuid), uuid) for uuid in self._nodes if uuid not in seen)
+        return max((above for above in places if above[0] < place), default=(0, None))[1]
 
-    def _closest_earlier(self, node: _Node, seen: dict[str, None]) -> str | None:
+    def _closest_earlier(self, at: float | None, seen: dict[str, None]) -> str | None:
         """Rule 5, for a parent that is missing or already walked: closest in time; the place breaks a tie."""
-        at = node.entry.at
         if at is None:
             return None
         if self._by_time is None:
+            places = self._places
             self._by_time = sorted(
-                (other.entry.at, other.place, uuid) for uuid, other in self._nodes.items() if other.entry.at is not None
+                (time, places[uuid], uuid) for uuid, other in self._nodes.items() if (time := other.at) is not None
             )
         best: tuple[float, str] | None = None
         for index in range(bisect_right(self._by_time, (at, math.inf)) - 1, -1, -1):
             earlier, _, uuid = self._by_time[index]
             if at - earlier > BRIDGE_SECONDS or (best is not None and earlier < best[0]):
                 break
-            if uuid not in seen and not self._nodes[uuid].entry.detached:
+            if uuid not in seen and not self._nodes[uuid].detached:
                 best = (earlier, uuid)
         return best[1] if best is not None else None
 
@@ -283,13 +312,13 @@ class Builder:
         bounds = [
             place
             for place, uuid in enumerate(chain if self._bounded else ())
-            if nodes[uuid].entry.type == "system" and nodes[uuid].entry.boundary
+            if nodes[uuid].type == "system" and nodes[uuid].boundary
         ]
         kept = {chain[bound]: self._kept(chain, bound) for bound in bounds} | away
         states = self._chain_states(chain, bounds, kept)
         extras = self.parallel(chain)
         for uuid in chain if extras else ():
-            for extra in extras.get(self._nodes[uuid].entry.message_id or "", ()):
+            for extra in extras.get(self._nodes[uuid].message_id or "", ()):
                 states[extra] = states[uuid]
         branches = self._side_lines_and_branches(states)
         return Graph(
@@ -311,7 +340,7 @@ class Builder:
         if not wanted:
             return ()
         above = [uuid for uuid in chain[:bound] if uuid in wanted]
-        missing = sorted((self._nodes[uuid].place, uuid) for uuid in wanted - set(chain) if uuid in self._nodes)
+        missing = sorted((self._places[uuid], uuid) for uuid in wanted - set(chain) if uuid in self._nodes)
         return tuple(above + [uuid for _, uuid in missing])
 
     def _segment(self, head: str, tail: str) -> set[str]:
@@ -322,18 +351,17 @@ class Builder:
             found[at] = None
             if at == head:
                 return set(found)
-            at = self._over_bridges(self._nodes[at].first_parent)
+            at = self._over_bridges(self._nodes[at].parent)
         return set()
 
     def _chain_states(
         self, chain: Sequence[str], bounds: Sequence[int], kept: dict[str, tuple[str, ...]]
     ) -> dict[str, LineState]:
-        last = bounds[-1] if bounds else 0
-        states: dict[str, LineState] = {
-            uuid: "compacted" if place < last else "live" for place, uuid in enumerate(chain)
-        }
+        states: dict[str, LineState] = dict.fromkeys(chain, "live")
         if bounds:
-            states.update((uuid, "live") for uuid in kept[chain[last]])
+            last = bounds[-1]
+            states.update(dict.fromkeys(chain[:last], "compacted"))
+            states.update(dict.fromkeys(kept[chain[last]], "live"))
         return states
 
     def parallel(self, chain: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -342,23 +370,24 @@ class Builder:
         Returns:
             by message id, the lines that belong to the chain as well: blocks first, then results.
         """
-        nodes, walked = self._nodes, set(chain)
-        if len(walked) == len(nodes):
+        nodes = self._nodes
+        if len(chain) == len(nodes):
             return {}
+        walked = set(chain)
         # Nearly every line of a long session is walked: only the others are looked at one by one.
-        beside = [(uuid, node) for uuid, node in nodes.items() if uuid not in walked]
+        beside = [(uuid, entry) for uuid, entry in nodes.items() if uuid not in walked]
         if not beside:
             return {}
-        replies = {nodes[uuid].entry.message_id for uuid in chain}
+        replies = {nodes[uuid].message_id for uuid in chain}
         replies.discard(None)
         extras: dict[str, list[str]] = {}
-        for uuid, node in beside:
-            message_id = node.entry.message_id
+        for uuid, entry in beside:
+            message_id = entry.message_id
             if message_id is not None and message_id in replies:
                 extras.setdefault(message_id, []).append(uuid)
-        for uuid, node in beside:
-            call = nodes.get(self._over_bridges(node.parent) or "") if node.entry.has_result else None
-            message_id = None if call is None else call.entry.message_id
+        for uuid, entry in beside:
+            call = nodes.get(self._over_bridges(self._parent(uuid)) or "") if entry.has_result else None
+            message_id = None if call is None else call.message_id
             if message_id is not None and message_id in replies:
                 extras.setdefault(message_id, []).append(uuid)
         return {message_id: tuple(uuids) for message_id, uuids in extras.items()}
@@ -374,7 +403,7 @@ class Builder:
         for uuid in self._nodes:
             states.setdefault(uuid, "dead-branch")
         dead = [uuid for uuid, state in states.items() if state == "dead-branch"]
-        parents = {self._over_bridges(self._nodes[uuid].parent) for uuid in dead}
+        parents = {self._over_bridges(self._parent(uuid)) for uuid in dead}
         leaves = [uuid for uuid in dead if uuid not in parents]
         return len({self._nearest_turn(uuid) for uuid in leaves} - {None})
 
@@ -385,39 +414,37 @@ class Builder:
         while at is not None and at in self._nodes and at not in seen:
             if at in states:
                 return at
-            if self._nodes[at].entry.boundary:
-                logical = self._over_bridges(self._nodes[at].entry.logical_parent)
+            entry = self._nodes[at]
+            if entry.boundary:
+                logical = self._over_bridges(entry.logical_parent)
                 return logical if logical in states else None
-            if self._nodes[at].entry.turn and not self._nodes[at].entry.detached:
+            if entry.turn and not entry.detached:
                 return None
             seen.add(at)
-            at = self._over_bridges(self._nodes[at].parent)
+            at = self._over_bridges(self._parent(at))
         return None
 
     def _order(self, chain: Sequence[str], extras: dict[str, tuple[str, ...]]) -> tuple[Entry, ...]:
         """Every line after what it follows, otherwise by place: a topological order with the place as the tie break."""
         if self._stands_in_order(chain, extras):
-            return tuple(node.entry for node in self._nodes.values())
+            return tuple(self._nodes.values())
         after: dict[str, set[str]] = {}
-        for uuid, node in self._nodes.items():
-            parent = self._over_bridges(node.first_parent)
+        for uuid, entry in self._nodes.items():
+            parent = self._over_bridges(entry.parent)
             after[uuid] = {parent} if parent in self._nodes and parent != uuid else set()
         for uuid, others in self._chain_links(chain, extras):
             after[uuid] = set(others)
-        return tuple(self._nodes[uuid].entry for uuid in _sorted(after, {u: n.place for u, n in self._nodes.items()}))
+        return tuple(self._nodes[uuid] for uuid in _sorted(after, self._places))
 
     def _stands_in_order(self, chain: Sequence[str], extras: dict[str, tuple[str, ...]]) -> bool:
         """Whether every line already stands behind what it follows, as in most files; nodes are kept by place."""
-        nodes = self._nodes
-        for node in nodes.values():
-            parent = self._over_bridges(node.first_parent) if self._bridged else node.first_parent
-            before = nodes.get(parent) if parent is not None else None
-            if before is not None and before.place > node.place:
+        places = self._places
+        for uuid, entry in self._nodes.items():
+            parent = self._over_bridges(entry.parent) if self._bridged else entry.parent
+            if parent in places and places[parent] > places[uuid]:
                 return False
         return all(
-            nodes[other].place < nodes[uuid].place
-            for uuid, others in self._chain_links(chain, extras)
-            for other in others
+            places[other] < places[uuid] for uuid, others in self._chain_links(chain, extras) for other in others
         )
 
     def _chain_links(
@@ -427,26 +454,26 @@ class Builder:
         previous: str | None = None
         open_groups: list[str] = []
         for uuid in chain:
-            node = self._nodes[uuid]
-            if node.last_place != node.place and node.first_parent != node.parent:
+            entry = self._nodes[uuid]
+            if uuid in self._latest and entry.parent != self._parent(uuid):
                 continue  # kept by a compaction and stored again: it stays at its first place
             others: list[str] = []
             if previous is not None:
                 others.append(previous)
-            elif (parent := self._over_bridges(node.first_parent)) in self._nodes and parent != uuid:
+            elif (parent := self._over_bridges(entry.parent)) in self._nodes and parent != uuid:
                 others.append(str(parent))
-            if not (node.entry.message_id or node.entry.has_result):
+            if not (entry.message_id or entry.has_result):
                 others += (other for group in open_groups for other in extras[group])
                 open_groups = []
-            elif node.entry.message_id is not None and node.entry.message_id not in open_groups:
+            elif entry.message_id is not None and entry.message_id not in open_groups:
                 others += (other for group in open_groups for other in extras[group])
-                open_groups = [node.entry.message_id] if node.entry.message_id in extras else []
+                open_groups = [entry.message_id] if entry.message_id in extras else []
             yield uuid, others
             previous = uuid
 
     def _turns(self, uuids: Sequence[str]) -> int:
         nodes = self._nodes
-        return sum(1 for uuid in uuids if (entry := nodes[uuid].entry).type in TURNS and not entry.meta)
+        return sum(1 for uuid in uuids if (entry := nodes[uuid]).type in TURNS and not entry.meta)
 
     def _dropped(self, chain: Sequence[str], bounds: Sequence[int], kept: dict[str, tuple[str, ...]]) -> dict[str, int]:
         """What was in the context before each boundary and is not after it."""
