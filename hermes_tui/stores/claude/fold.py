@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from hashlib import blake2b
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 from hermes_tui.model import (
     CacheEvent,
@@ -41,6 +41,7 @@ from hermes_tui.stores.claude.lines import (
     first_value,
     message_of,
     number_of,
+    plain_entry,
     text_of,
     values_of,
 )
@@ -111,6 +112,9 @@ def mark_of(uuid: str) -> int:
 class TranscriptFold:
     """Reads one transcript line by line; see :class:`hermes_tui.stores.logs.LogFold`."""
 
+    keeps_parts: ClassVar[bool] = False
+    """Whether it takes the parts of prompts and the names of calls."""
+
     def __init__(
         self, ref: StoreRef, path: str, session_id: SessionId, *, agent: bool = False, strict: bool = False
     ) -> None:
@@ -129,17 +133,19 @@ class TranscriptFold:
         self.preserved: dict[str, Preserved] = {}
         self.problems: list[Problem] = []
         self._book = ReplyBook()
-        self.weights: dict[str, Weight] = {}
-        """By uuid: what the last line that has it weighs."""
+        self.weights: dict[str, tuple[int, int, int]] = {}
+        """By uuid: what the last line that has it weighs, in the order of :class:`Weight`."""
         self.replaced: dict[str, Entry] = {}
         """By uuid: the last line, where it says something else than the first."""
-        self._prompts: dict[str, str] = {}
+        self.prompts: dict[str, str] = {}
+        """By uuid: the beginning of each."""
         self._commands: dict[str, str] = {}
         self._boundaries: dict[str, Boundary] = {}
         self._changes: list[Change] = []
         self._models: dict[str, None] = {}
         self._model: str | None = None
-        self._lines = 0
+        self.lines = 0
+        """Message lines fed so far, but for those that are bridged over."""
         self._breaks: list[int] = []
         self.previous: str | None = None
         self._refused = False
@@ -191,65 +197,67 @@ class TranscriptFold:
         weight = weight_of(fields)
         known = self.weights.get(entry.uuid)
         # Kept lines are stored again as they were; only where the text differs the last line counts (section 2).
-        if known is None or known.size != weight.size:
+        if known is None or known[2] != weight.size:
             if known is not None:
                 self.replaced[entry.uuid] = entry
             self.weights[entry.uuid] = weight
             self.note_parts(entry, fields)
         if entry.type == "assistant":
-            self._take_reply(fields, entry, self._lines)
+            self._take_reply(fields, entry, self.lines)
         elif entry.type == "system":
             self._take_system(fields, entry)
-        self._lines += 1
+        self.lines += 1
 
-    def take_usual(self, entry: Entry, at: float, fields: Fields, weight: Weight) -> None:
-        """Take in a message line with a new uuid, a time, blocks, and settings that are the last line's (skim.py).
+    def passed(self, lines: int, previous: str | None, first: float, last: float) -> None:
+        """Take over what became of usual lines, whose entries and weights were added before (skim.py).
 
-        Of a reply :meth:`take_reply` follows, unless it would say the same again; of a prompt :meth:`note_prompt`.
+        Args:
+            lines: how many message lines there are now.
+            previous: the uuid of the last one.
+            first: the earliest time of the new ones, Unix seconds.
+            last: the latest.
         """
-        del fields
+        self.lines, self.previous = lines, previous
         header = self.header
-        if header.first_at is None or at < header.first_at:
-            header.first_at = at
-        if header.last_at is None or at > header.last_at:
-            header.last_at = at
-        uuid = entry[0]
-        self.entries.append(entry)
-        self.previous = uuid
-        self.weights[uuid] = weight
-        self._lines += 1
+        if header.first_at is None or first < header.first_at:
+            header.first_at = first
+        if header.last_at is None or last > header.last_at:
+            header.last_at = last
 
-    def take_reply(self, entry: Entry, message: Fields, request_id: object) -> None:
-        """Take in model and usage of the usual line taken in last."""
+    def take_reply(self, message_id: str, uuid: str, at: float, place: int, message: Fields, request: object) -> None:
+        """Take in model and usage of a usual reply; ``place`` says which message line it is."""
         model, usage = text_of(message.get("model")), message.get("usage")
         if model is not None:
             self._models[model] = None
             self._model = model
         if isinstance(usage, dict):
-            self._book.bill(entry, self._lines - 1, text_of(request_id), model, usage, None)
+            self._book.bill(message_id, uuid, at, place, text_of(request), model, usage)
+
+    def note_calls(self, blocks: Iterable[Fields]) -> None:
+        """Take in what a usual reply calls."""
 
     def take_other(self, fields: Fields, record: Record) -> None:
         """A line that is no message."""
         del record
-        self.header.take(fields, self._lines)
-        if self._breaks[-1:] != [self._lines]:
-            self._breaks.append(self._lines)
+        self.header.take(fields, self.lines)
+        if self._breaks[-1:] != [self.lines]:
+            self._breaks.append(self.lines)
         if fields.get("type") == "content-replacement":
             self._change("context-change", "old tool results replaced")
 
     def note_parts(self, entry: Entry, fields: Fields) -> None:
         """Take in the parts of a line seen for the first time, or of one that says something else now."""
         if entry.type == "user" and not entry.has_result:
-            self.note_prompt(entry, parts_of(fields))
+            self.note_prompt(entry.uuid, parts_of(fields))
 
-    def note_prompt(self, entry: Entry, parts: Sequence[Part]) -> None:
+    def note_prompt(self, uuid: str, parts: Sequence[Part]) -> None:
         """The same of a line that may be a prompt."""
-        self._prompts.pop(entry.uuid, None)
+        self.prompts.pop(uuid, None)
         for part in parts:
             if part.kind == "prompt":
-                self._prompts.setdefault(entry.uuid, part.text[:PROMPT_CUT])
+                self.prompts.setdefault(uuid, part.text[:PROMPT_CUT])
             elif part.kind == "context" and part.text[:1] in "/!" and " " in part.text and part.sent is not None:
-                self._commands.setdefault(entry.uuid, part.text[:PROMPT_CUT])
+                self._commands.setdefault(uuid, part.text[:PROMPT_CUT])
 
     def _take_reply(self, fields: Fields, entry: Entry, place: int) -> None:
         model = text_of(message_of(fields).get("model"))
@@ -276,7 +284,7 @@ class TranscriptFold:
             self._change("compaction", f"{name or 'a'} compaction{tokens}")
 
     def _change(self, cause: DropCause, evidence: str) -> None:
-        self._changes.append(Change(self._lines, cause, evidence))
+        self._changes.append(Change(self.lines, cause, evidence))
 
     # -------------------------------------------------------------------------------------------------- answers
 
@@ -401,14 +409,14 @@ class TranscriptFold:
                 continue
             marks[mark] = None
             weight = self.weights[entry.uuid] if graph.states.get(entry.uuid) == "live" else NOTHING
-            messages.append(min(weight.messages, 255))
-            calls.append(min(weight.calls, 255))
+            messages.append(min(weight[0], 255))
+            calls.append(min(weight[1], 255))
         first = self.entries[0] if self.entries else None
         return Trace(
             marks=array("Q", marks),
             messages=bytes(messages),
             calls=bytes(calls),
-            broken=sum(0 < line < self._lines for line in self._breaks),
+            broken=sum(0 < line < self.lines for line in self._breaks),
             birth=self.header.birth,
             marked=self.header.forked_from is not None,
             begins_with_boundary=first is not None and first.boundary,
@@ -447,7 +455,7 @@ class TranscriptFold:
 
     def first_prompt(self, graph: Graph) -> str | None:
         """The first true prompt, a live one before a dead one; else the first command with arguments (section 6)."""
-        for said in (self._prompts, self._commands):
+        for said in (self.prompts, self._commands):
             if said:
                 return next((said[uuid] for uuid in graph.chain if uuid in said), next(iter(said.values())))
         return None
@@ -519,20 +527,20 @@ class TranscriptFold:
         state = {
             "v": STATE_VERSION,
             "header": header,
-            "entries": [tuple(entry) for entry in self.entries],
+            "entries": [plain_entry(entry) for entry in self.entries],
             "preserved": {uuid: asdict(preserved) for uuid, preserved in self.preserved.items()},
             "problems": [asdict(problem) for problem in self.problems],
             "replies": [asdict(reply) for reply in self._book.replies.values()],
             "keys": self._book.keys,
             "weights": {uuid: tuple(weight) for uuid, weight in self.weights.items()},
-            "replaced": {uuid: tuple(entry) for uuid, entry in self.replaced.items()},
-            "prompts": self._prompts,
+            "replaced": {uuid: plain_entry(entry) for uuid, entry in self.replaced.items()},
+            "prompts": self.prompts,
             "commands": self._commands,
             "boundaries": {uuid: tuple(said) for uuid, said in self._boundaries.items()},
             "changes": [tuple(change) for change in self._changes],
             "models": list(self._models),
             "model": self._model,
-            "lines": self._lines,
+            "lines": self.lines,
             "breaks": self._breaks,
             "previous": self.previous,
             "refused": self._refused,
@@ -556,11 +564,11 @@ class TranscriptFold:
         self._book = ReplyBook({reply["key"]: Reply(**reply) for reply in said["replies"]}, said["keys"])
         self.weights = {uuid: Weight(*weight) for uuid, weight in said["weights"].items()}
         self.replaced = {uuid: Entry(*entry) for uuid, entry in said["replaced"].items()}
-        self._prompts, self._commands = said["prompts"], said["commands"]
+        self.prompts, self._commands = said["prompts"], said["commands"]
         self._boundaries = {uuid: Boundary(*boundary) for uuid, boundary in said["boundaries"].items()}
         self._changes = [Change(*change) for change in said["changes"]]
         self._models = dict.fromkeys(said["models"])
-        self._model, self._lines, self.previous = said["model"], said["lines"], said["previous"]
+        self._model, self.lines, self.previous = said["model"], said["lines"], said["previous"]
         self._refused, self._breaks = said["refused"], said["breaks"]
         return True
 

@@ -15,10 +15,10 @@ from hermes_tui.stores.matching import compared_texts
 LOOKED_AT: Final = 1_000
 """Bytes of a line in which its type stands, and whether it is about a tool."""
 _TYPE: Final = re.compile(rb'"type"\s*:\s*"([^"\\]{1,60})"')
-_CALL, _SPACED, _OTHER_CALL, _RESULT = b'type":"tool_', b'type": "tool_', b'_tool_use",', b'toolUseResult"'
+TOOL, _SPACED, _OTHER_CALL, _RESULT = b'type":"tool_', b'type": "tool_', b'_tool_use",', b'toolUseResult"'
 """What a call or a result begins with. That a reply stopped for a tool, or that its usage counts ``server_tool_use``,
 makes it none; bytes are found quicker than patterns."""
-_THOUGHT: Final = b'"type":"thinking"'
+THOUGHT: Final = b'"type":"thinking"'
 _NOTHING: Final = frozenset(kind.encode() for kind in HEADER_TYPES) | {b"progress"}
 
 
@@ -60,7 +60,7 @@ class ClaudeTexts:
 
 def _waits(head: bytes) -> bool:
     """Whether a line that begins so holds a call, a result or a thought, which are indexed after what was said."""
-    return _CALL in head or _RESULT in head or _THOUGHT in head or _OTHER_CALL in head or _SPACED in head
+    return TOOL in head or _RESULT in head or THOUGHT in head or _OTHER_CALL in head or _SPACED in head
 
 
 def text_of_parts(parts: Iterable[Part]) -> str | None:

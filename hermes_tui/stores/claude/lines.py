@@ -82,6 +82,23 @@ class Entry(NamedTuple):
         return self.type in TURNS
 
 
+class UsualEntry(Entry):
+    """An entry whose time is worked out when it is asked for: of most lines nobody asks."""
+
+    __slots__ = ()
+
+    @property
+    def at(self) -> float:
+        """Unix seconds."""
+        when: datetime = self[6]  # type: ignore[assignment]
+        return when.timestamp()
+
+
+def plain_entry(entry: Entry) -> tuple[object, ...]:
+    """The values of an entry, its time as a number."""
+    return (*entry[:6], entry.at, *entry[7:]) if type(entry) is UsualEntry else tuple(entry)
+
+
 def fields_of(value: object) -> Fields | None:
     """The line as an object, or ``None`` for arrays, strings, numbers and ``null``."""
     return value if isinstance(value, dict) else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from operator import le, lt
-from typing import Any
+from typing import Any, Final
 
 from hermes_tui.model import CacheEvent, Request, SessionId, Usage
 from hermes_tui.records import dataclass
@@ -14,6 +14,7 @@ from hermes_tui.stores.request_rows import RequestRows
 from hermes_tui.text import RawText
 
 PROVIDER = RawText("anthropic")
+_COUNTED: Final = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 
 
 @dataclass(slots=True)
@@ -37,18 +38,19 @@ class Reply:
     def take(self, usage: Fields, cost: object) -> None:
         """Take in the usage of one line."""
         get = usage.get
-        if (value := number_of(get("input_tokens"))) > self.input:
-            self.input = value
-        if (value := number_of(get("output_tokens"))) > self.output:
-            self.output = value
-        if (value := number_of(get("cache_read_input_tokens"))) > self.cache_read:
-            self.cache_read = value
-        if (value := number_of(get("cache_creation_input_tokens"))) > self.cache_write:
-            self.cache_write = value
+        given, output, read, write = map(number_of, map(get, _COUNTED))
+        if given > self.input:
+            self.input = given
+        if output > self.output:
+            self.output = output
+        if read > self.cache_read:
+            self.cache_read = read
+        if write > self.cache_write:
+            self.cache_write = write
         written = get("cache_creation")
-        if isinstance(written, dict):
-            self.write_1h = max(self.write_1h, number_of(written.get("ephemeral_1h_input_tokens")))
-        if isinstance(cost, (int, float)) and not isinstance(cost, bool) and 0 <= cost < 1e9:
+        if isinstance(written, dict) and (hour := written.get("ephemeral_1h_input_tokens")):
+            self.write_1h = max(self.write_1h, number_of(hour))
+        if cost is not None and isinstance(cost, (int, float)) and not isinstance(cost, bool) and 0 <= cost < 1e9:
             self.cost = max(self.cost or 0.0, float(cost))
 
 
@@ -69,30 +71,37 @@ class ReplyBook:
         model = text_of(message.get("model"))
         if not isinstance(usage, dict) or model == SYNTHETIC_MODEL or fields.get("isApiErrorMessage") is True:
             return
-        self.bill(entry, place, text_of(fields.get("requestId")), model, usage, fields.get("costUSD"))
+        request_id, cost = text_of(fields.get("requestId")), fields.get("costUSD")
+        self.bill(entry.message_id, entry.uuid, entry.at, place, request_id, model, usage, cost)
 
     def bill(
-        self, entry: Entry, place: int, request_id: str | None, model: str | None, usage: Fields, cost: object
+        self,
+        message_id: str | None,
+        uuid: str,
+        at: float | None,
+        place: int,
+        request_id: str | None,
+        model: str | None,
+        usage: Fields,
+        cost: object = None,
     ) -> None:
         """Take in the usage of a line that is billed."""
-        key = self._key(entry, request_id)
+        key = self._key(message_id, uuid, request_id)
         reply = self.replies.get(key)
-        at = entry.at
         if reply is None:
-            reply = self.replies[key] = Reply(key, entry.uuid, place, at, model)
+            reply = self.replies[key] = Reply(key, uuid, place, at, model)
         elif at is not None and (reply.at is None or at < reply.at):
-            reply.at, reply.uuid, reply.place = at, entry.uuid, place
+            reply.at, reply.uuid, reply.place = at, uuid, place
         # The blocks of one reply mostly repeat its usage word for word.
         taken = (key, usage, cost)
         if taken != self._taken:
             reply.take(usage, cost)
             self._taken = taken
 
-    def _key(self, entry: Entry, request_id: str | None) -> str:
+    def _key(self, message_id: str | None, uuid: str, request_id: str | None) -> str:
         """The message id; with the request id where one message id came with several of them."""
-        message_id = entry.message_id
         if message_id is None:
-            return request_id or entry.uuid
+            return request_id or uuid
         if request_id is None:
             return message_id
         known = self.keys.setdefault(message_id, request_id)

@@ -6,18 +6,21 @@ same version, entry point, folder and branch as the line before, and no field a 
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from operator import itemgetter
-from typing import Final, cast
+from typing import Any, Final
 
 import orjson
 
 from hermes_tui.storage.jsonl import Record, complete_record
 from hermes_tui.storage.log_lines import Lines
 from hermes_tui.stores.claude.fold import TranscriptFold
-from hermes_tui.stores.claude.index_texts import ClaudeTexts, text_of_parts
-from hermes_tui.stores.claude.lines import SYNTHETIC_MODEL, Entry, time_of
-from hermes_tui.stores.claude.parts import CALL_BLOCKS, parts_of
-from hermes_tui.stores.claude.weights import Weight, weight_of_parts
+from hermes_tui.stores.claude.header import PROMPT_CUT
+from hermes_tui.stores.claude.index_texts import LOOKED_AT, THOUGHT, TOOL, ClaudeTexts, text_of_parts
+from hermes_tui.stores.claude.lines import EARLIEST, LATEST, SYNTHETIC_MODEL, UsualEntry
+from hermes_tui.stores.claude.parts import CALL_BLOCKS, Part, parts_of
+from hermes_tui.stores.claude.texts import is_plain_prompt
+from hermes_tui.stores.claude.weights import weight_of_parts
 from hermes_tui.stores.log_source import Feed, Say
 
 _NEEDED: Final = frozenset(
@@ -35,12 +38,26 @@ _OTHERS: Final = frozenset(
 """Fields of a message line that no fold looks at, or that are looked at here."""
 _MOST_SHAPES: Final = 256
 _FIELDS: Final = itemgetter("type", "uuid", "message", "parentUuid", "timestamp", "isSidechain")
+_GOT_ALONE: Final = frozenset(("type", "uuid", "message", "parentUuid", "timestamp", "isSidechain"))
 _SETTINGS: Final = itemgetter("version", "entrypoint", "cwd", "gitBranch")
 """In the order of :attr:`Header.said`."""
+_END: Final = b',"userType":"'
+"""What the fields at the end of a line begin with that are the same in line after line."""
+_NO_END: Final = b"\n"
+"""No line ends so."""
 _KIND: Final = b'"type":"'
 _EARLY: Final = 400
 """Bytes of a line in which its type mostly stands."""
+_STAMP: Final = len("2026-11-29T16:58:16.010Z")
+_EARLIEST: Final = datetime.fromtimestamp(EARLIEST, UTC)
+_LATEST: Final = datetime.fromtimestamp(LATEST, UTC)
 _TUPLE: Final = tuple.__new__
+_UNUSUAL: Final = (ValueError, TypeError, KeyError, OverflowError)
+"""What a line raises that is no JSON, or lacks fields of a usual one, or has others in their place."""
+_Weight = tuple[int, int, int]
+"""See :class:`hermes_tui.stores.claude.weights.Weight`: a bare tuple is made in a quarter of the time."""
+_Reply = tuple[Any, Any, Any, Any, datetime]
+_NO_REPLY: Final[_Reply] = (None, None, None, None, _LATEST)
 
 
 class ClaudeSkim:
@@ -51,126 +68,187 @@ class ClaudeSkim:
         self._say = say
         self._texts = ClaudeTexts()
         self._shapes: dict[tuple[str, ...], bool] = {}
-        self._settings: tuple[object, ...] | None = None
-        """Those of the line before; ``None``: it was fed."""
-        self._reply: tuple[object, ...] | None = None
-        """Ids, model and usage of the reply that was taken in last."""
-        self._reply_at = 0.0
+        """Whether lines with these fields are usual."""
+        self._end = _NO_END
+        """A line that ends so has the settings of the line before (:meth:`_learn_end`)."""
+        self._end_said: tuple[object, ...] = ()
+        """The settings these bytes tell."""
+        self._reply_fields = 0
+        """How many fields a line has that ends so and names a request, if none of them is unusual."""
+        self._reply = _NO_REPLY
+        """Id, request, model, usage and time of the reply that was taken in last."""
 
     def take(self, lines: Lines, feed: Feed) -> None:
         """Take in lines that follow each other; those that are not usual go through ``feed``."""
-        line, offset = lines.line, lines.offset
-        load, usual = orjson.loads, self._usual
+        # One long loop over locals: each call and each attribute in it costs a twentieth of parsing a line.
+        fold, say, keeps_parts, shapes = self._fold, self._say, self._fold.keeps_parts, self._shapes
+        weights, keep = fold.weights, fold.entries.append
+        load, fields, time_of, make = orjson.loads, _FIELDS, datetime.fromisoformat, _TUPLE
+        line, offset, length = lines.line - 1, lines.offset, -1
+        place, previous, first, last = fold.lines, fold.previous, _LATEST, _EARLIEST
+        end, reply_fields = self._current_end()
+        reply_id, reply_request, reply_model, reply_usage, reply_at = self._reply
         for raw in lines.raws:
+            line += 1
+            offset += length + 1
+            length = len(raw)
+            value: Any = None
+            weight = message_id = prompt = parts = None
             try:
                 value = load(raw)
-            except orjson.JSONDecodeError:
-                record = complete_record(line, offset, raw)
+                kind, uuid, message, parent, stamp, sidechain = fields(value)
+                content, at = message["content"], time_of(stamp)
+                if not raw.endswith(end):
+                    usual = self._same_settings(value) and self._has_usual_fields(value)
+                    if usual:
+                        self._learn_end(value, raw)
+                        end, reply_fields = self._end, self._reply_fields
+                elif len(value) == reply_fields and "requestId" in value:
+                    usual = True
+                else:
+                    shape = shapes.get(tuple(value))
+                    usual = self._has_usual_fields(value) if shape is None else shape
+                if type(uuid) is not str or uuid in weights or not uuid:
+                    usual = False
+                if not usual or len(stamp) != _STAMP or at < _EARLIEST or at >= _LATEST:
+                    pass
+                elif kind == "assistant":
+                    message_id, model = message["id"], message.get("model")
+                    if type(message_id) is str and message_id and model != SYNTHETIC_MODEL:
+                        kind, weight = "assistant", _reply_weight(content)
+                elif kind == "user":
+                    if type(content) is list:
+                        kind, weight = "user", _results_weight(content)
+                    elif not keeps_parts and type(content) is str and is_plain_prompt(content):
+                        kind, prompt, weight = "user", content, (1, 0, len(content))
+                    if weight is None and _is_text(content):
+                        parts = parts_of(value)
+                        kind, weight = "user", weight_of_parts(parts)
+            except _UNUSUAL:
+                weight = None
+            if weight is None:
+                if place != fold.lines:
+                    fold.passed(place, previous, first.timestamp(), last.timestamp())
+                    first, last = _LATEST, _EARLIEST
+                record = (
+                    complete_record(line, offset, raw)
+                    if value is None
+                    else make(Record, (line, offset, length, value, raw, None, (), True))
+                )
                 if record is not None:
                     feed(record)
-                    self._reply = self._settings = None
-            else:
-                if type(value) is not dict or not usual(value, raw, line, offset):
-                    feed(_TUPLE(Record, (line, offset, len(raw), value, raw, None, (), True)))
-                    self._reply = self._settings = None
-            line += 1
-            offset += len(raw) + 1
+                    place, previous = fold.lines, fold.previous
+                    end, reply_fields = self._current_end()
+                    reply_id = None
+                continue
+            # Strings that come again and again are kept once.
+            if parent == previous:
+                parent = previous
+            elif type(parent) is not str or not parent:
+                parent = None
+            if message_id is not None:
+                # Most replies are several lines, which say the same of model and usage.
+                request, usage = value.get("requestId"), message.get("usage")
+                if message_id == reply_id:
+                    message_id = reply_id
+                    same = usage == reply_usage and request == reply_request and model == reply_model
+                else:
+                    same = False
+                if not same or at < reply_at:
+                    fold.take_reply(message_id, uuid, at.timestamp(), place, message, request)
+                    reply_id, reply_request, reply_model, reply_usage = message_id, request, model, usage
+                    reply_at = at
+                if keeps_parts and weight[1]:
+                    fold.note_calls(content)
+            elif prompt is not None:
+                fold.prompts[uuid] = prompt[:PROMPT_CUT]
+            elif parts is not None:
+                fold.note_prompt(uuid, parts)
+            result = message_id is None and prompt is None and parts is None
+            keep(
+                make(
+                    UsualEntry,
+                    (
+                        uuid, parent, None, kind, "", sidechain is True, at, line, offset, length, message_id, result,
+                        False, False, None, False, False,
+                    ),
+                )
+            )  # fmt: skip
+            weights[uuid] = weight
+            previous = uuid
+            place += 1
+            if at > last:
+                last = at
+            if at < first:
+                first = at
+            if say is not None and not ((result or weight[1]) and TOOL in raw[:LOOKED_AT]):
+                if prompt is not None and _KIND in raw[:_EARLY] and "toolUseResult" not in value:
+                    text: str | None = prompt
+                elif message_id is not None and not weight[1]:
+                    text = self._said(raw, content, weight)
+                else:
+                    text = self._others(raw, value, parts)
+                if text:
+                    say(line, offset, length, at.timestamp(), text)
+        if place != fold.lines:
+            fold.passed(place, previous, first.timestamp(), last.timestamp())
+        self._reply = (reply_id, reply_request, reply_model, reply_usage, reply_at)
 
-    def _usual(self, value: dict[str, object], raw: bytes, line: int, offset: int) -> bool:
-        """Take in a line as :meth:`TranscriptFold.feed` does; ``False``: it is not usual, nothing was taken in."""
-        shape = tuple(value)
-        known = self._shapes.get(shape)
-        if not (self._learn(shape) if known is None else known):
-            return False
-        kind, uuid, message, parent, stamp, sidechain = _FIELDS(value)
-        fold = self._fold
-        at = time_of(stamp)
-        if at is None or type(message) is not dict or type(uuid) is not str or not uuid or uuid in fold.weights:
-            return False
-        settings = _SETTINGS(value)
-        if settings != self._settings and not self._same_settings(settings):
-            return False
-        content = message.get("content")
-        weight: Weight | None
-        message_id, model, parts = None, None, None
-        if kind == "assistant":
-            kind, message_id, model = "assistant", message.get("id"), message.get("model")
-            if type(message_id) is not str or not message_id or model == SYNTHETIC_MODEL or type(content) is not list:
-                return False
-            weight = _reply_weight(content)
-        elif kind == "user":
-            kind, weight = "user", _results_weight(content) if type(content) is list else None
-            if weight is None and _is_text(content):
-                parts = parts_of(value)
-                weight = weight_of_parts(parts)
-        else:
-            return False
-        if weight is None:
-            return False
-        # Strings that come again and again are kept once.
-        if parent == fold.previous:
-            parent = fold.previous
-        reply = self._reply
-        if message_id is not None and reply is not None and reply[0] == message_id:
-            message_id = cast("str", reply[0])
-        entry = _TUPLE(
-            Entry,
-            (
-                uuid,
-                parent if type(parent) is str and parent else None,
-                None,
-                kind,
-                "",
-                sidechain is True,
-                at,
-                line,
-                offset,
-                len(raw),
-                message_id,
-                message_id is None and parts is None,
-                False,
-                False,
-                None,
-                False,
-                False,
-            ),
-        )
-        fold.take_usual(entry, at, value, weight)
-        if message_id is not None:
-            # Most replies are several lines, which say the same of model and usage.
-            told = (message_id, value.get("requestId"), model, message.get("usage"))
-            if told != reply or at < self._reply_at:
-                fold.take_reply(entry, message, told[1])
-                self._reply, self._reply_at = told, at
-        elif parts is not None:
-            fold.note_prompt(entry, parts)
-        if self._say is not None:
-            text = None
-            if message_id is not None and not weight.calls:
-                # With its type at its head it talks, unless a text looks like a call: then it is indexed twice, which
-                # harms nobody.
-                if (weight.messages and _KIND in raw[:_EARLY]) or self._texts.is_talk(raw):
-                    text = _said(content)
-            elif self._texts.is_talk(raw):
-                text = text_of_parts(parts_of(value) if parts is None else parts)
-            if text:
-                self._say(line, offset, len(raw), at, text)
-        return True
-
-    def _same_settings(self, settings: tuple[object, ...]) -> bool:
-        """Whether those of the line before were the same, where the fold has to tell it."""
+    def _current_end(self) -> tuple[bytes, int]:
+        """What tells that the next line has the settings of the last one, and the number of fields of a reply."""
         header = self._fold.header
-        if settings != header.said or header.session_id is None:
-            return False
-        self._settings = settings
-        return True
+        if self._end_said != header.said or header.session_id is None:
+            return _NO_END, 0
+        return self._end, self._reply_fields
 
-    def _learn(self, shape: tuple[str, ...]) -> bool:
-        if len(self._shapes) >= _MOST_SHAPES:
-            return False
-        fields = frozenset(shape)
-        self._shapes[shape] = usual = fields >= _NEEDED and fields <= _NEEDED | _OTHERS
+    def _same_settings(self, value: dict[str, object]) -> bool:
+        """Whether those of the line before were the same."""
+        header = self._fold.header
+        return _SETTINGS(value) == header.said and header.session_id is not None
+
+    def _has_usual_fields(self, value: dict[str, object]) -> bool:
+        shape = tuple(value)
+        usual = self._shapes.get(shape)
+        if usual is None:
+            fields = frozenset(shape)
+            usual = fields >= _NEEDED and fields <= _NEEDED | _OTHERS
+            if len(self._shapes) < _MOST_SHAPES:
+                self._shapes[shape] = usual
         return usual
+
+    def _learn_end(self, value: dict[str, object], raw: bytes) -> None:
+        """Learn how a usual line ends: whatever line ends with the same bytes has the same settings.
+
+        They are whole fields and the end of the object. A line that is JSON cannot hold them within a string: their
+        first quote would end it, and a letter follows that. So they are its last fields, and the last ones count.
+        """
+        place = raw.rfind(_END)
+        try:
+            told = orjson.loads(b"{" + raw[place + 1 :]) if place > 0 else {}
+        except orjson.JSONDecodeError:
+            return
+        fields = _NEEDED.union(told)
+        if fields.difference(told) == _GOT_ALONE and fields <= _NEEDED | _OTHERS and "requestId" not in told:
+            self._end, self._end_said, self._reply_fields = raw[place:], _SETTINGS(value), len(fields) + 1
+
+    def _said(self, raw: bytes, content: Any, weight: _Weight) -> str | None:
+        """The texts of a reply without calls, as :class:`ClaudeTexts` gives them."""
+        if weight[0]:
+            # With its type at its head it talks, unless a text looks like a call: then it is indexed twice, which
+            # harms nobody.
+            told = _KIND in raw[:_EARLY] or self._texts.is_talk(raw)
+        else:
+            told = THOUGHT not in raw[:LOOKED_AT] and self._texts.is_talk(raw)
+        if not told:
+            return None
+        texts = [block.get("text" if block["type"] == "text" else "thinking") for block in content]
+        return "\n".join([text for text in texts if type(text) is str and text])
+
+    def _others(self, raw: bytes, value: dict[str, object], parts: list[Part] | None) -> str | None:
+        """The same of any other line."""
+        if not self._texts.is_talk(raw):
+            return None
+        return text_of_parts(parts_of(value) if parts is None else parts)
 
 
 def _is_text(content: object) -> bool:
@@ -180,8 +258,10 @@ def _is_text(content: object) -> bool:
     return type(content) is str
 
 
-def _reply_weight(content: list[object]) -> Weight | None:
+def _reply_weight(content: Any) -> _Weight | None:
     """As :func:`hermes_tui.stores.claude.weights.weight_of` weighs a reply; ``None`` where a block is unusual."""
+    if type(content) is not list:
+        return None
     messages = calls = size = 0
     for block in content:
         if type(block) is not dict:
@@ -201,10 +281,10 @@ def _reply_weight(content: list[object]) -> Weight | None:
             calls += 1
         elif kind != "thinking":
             return None
-    return _TUPLE(Weight, (messages, calls, size)) if content else None
+    return (messages, calls, size) if content else None
 
 
-def _results_weight(content: list[object]) -> Weight | None:
+def _results_weight(content: list[Any]) -> _Weight | None:
     """The same of a line of tool results."""
     size = 0
     for block in content:
@@ -213,14 +293,4 @@ def _results_weight(content: list[object]) -> Weight | None:
         text = block.get("content")
         if type(text) is str:
             size += len(text)
-    return _TUPLE(Weight, (len(content), 0, size)) if content else None
-
-
-def _said(content: object) -> str:
-    """The texts of a reply without calls, as :class:`ClaudeTexts` gives them."""
-    texts = []
-    for block in cast("list[dict[str, object]]", content):
-        text = block.get("text" if block["type"] == "text" else "thinking")
-        if type(text) is str and text:
-            texts.append(text)
-    return "\n".join(texts)
+    return (len(content), 0, size) if content else None

@@ -51,6 +51,11 @@ def user_text(text: str, *, meta: bool = False, summary: bool = False) -> ShownT
     return ShownText("prompt", typed)
 
 
+def is_plain_prompt(text: str) -> bool:
+    """Whether :func:`user_text` says that this is a prompt as it stands, by what no wrapper can be without."""
+    return "<" not in text and bool(start := text.lstrip()) and not start.startswith(_INTERRUPTED)
+
+
 def command_text(text: str) -> str | None:
     """``/x args``, ``! cmd`` or the output of either; ``None`` when the text is no such wrapper."""
     start = text.lstrip()

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 import orjson
 
@@ -37,7 +37,6 @@ from hermes_tui.stores.claude.lines import (
     SYNTHETIC_MODEL,
     Entry,
     Fields,
-    blocks_of,
     fields_of,
     message_of,
     text_of,
@@ -46,7 +45,6 @@ from hermes_tui.stores.claude.lines import (
 )
 from hermes_tui.stores.claude.parts import CALL_BLOCKS, Part, parts_of
 from hermes_tui.stores.claude.skim import ClaudeSkim
-from hermes_tui.stores.claude.weights import Weight
 from hermes_tui.stores.log_source import MALFORMED, PULSE_EVERY
 from hermes_tui.stores.logs import LogFile, Pulse, no_pulse
 from hermes_tui.stores.protocol import TEXT_PIECE
@@ -86,6 +84,8 @@ class LogView:
 class IndexedFold(TranscriptFold):
     """A fold that remembers the parts of unusual lines, the names of calls, and lines of types nobody knows."""
 
+    keeps_parts: ClassVar[bool] = True
+
     def __init__(
         self, ref: StoreRef, path: str, session_id: SessionId, *, agent: bool = False, strict: bool = False
     ) -> None:
@@ -99,24 +99,22 @@ class IndexedFold(TranscriptFold):
         if entry.type == "user" and not entry.has_result:
             super().note_parts(entry, fields)
         else:
-            self._note(entry, parts_of(fields))
+            self._note(entry.uuid, parts_of(fields))
 
-    def note_prompt(self, entry: Entry, parts: Sequence[Part]) -> None:
+    def note_prompt(self, uuid: str, parts: Sequence[Part]) -> None:
         """The same of a line that may be a prompt."""
-        super().note_prompt(entry, parts)
-        self._note(entry, parts)
+        super().note_prompt(uuid, parts)
+        self._note(uuid, parts)
 
-    def take_usual(self, entry: Entry, at: float, fields: Fields, weight: Weight) -> None:
-        """See :meth:`TranscriptFold.take_usual`; of its parts only the names of calls are kept."""
-        super().take_usual(entry, at, fields, weight)
-        if weight.calls:
-            for block in blocks_of(fields):
-                call_id, name = text_of(block.get("id")), text_of(block.get("name"))
-                if call_id and name and text_of(block.get("type")) in CALL_BLOCKS:
-                    self.tool_names[call_id] = name
+    def note_calls(self, blocks: Iterable[Fields]) -> None:
+        """Of the parts of a usual reply only the names of calls are kept."""
+        for block in blocks:
+            call_id, name = text_of(block.get("id")), text_of(block.get("name"))
+            if call_id and name and text_of(block.get("type")) in CALL_BLOCKS:
+                self.tool_names[call_id] = name
 
-    def _note(self, entry: Entry, parts: Sequence[Part]) -> None:
-        self.parts[entry.uuid] = tuple(part_head(part) for part in parts)
+    def _note(self, uuid: str, parts: Sequence[Part]) -> None:
+        self.parts[uuid] = tuple(part_head(part) for part in parts)
         for part in parts:
             if part.kind == "tool-call" and part.tool_call_id and part.tool_name:
                 self.tool_names[part.tool_call_id] = part.tool_name
@@ -128,7 +126,7 @@ class IndexedFold(TranscriptFold):
         if parts:
             entry = stranger_of(fields, record, self.previous)
             self.entries.append(entry)
-            self._note(entry, parts)
+            self._note(entry.uuid, parts)
 
 
 def parts_of_lines(

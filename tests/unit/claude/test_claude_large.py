@@ -72,7 +72,7 @@ def everything(store: ClaudeStore) -> dict[SessionId, tuple[list[MessageHead], o
 
 def test_usual_lines_are_shown_as_if_each_had_been_fed(store: ClaudeStore, monkeypatch: pytest.MonkeyPatch) -> None:
     short = everything(store)
-    monkeypatch.setattr(skim.ClaudeSkim, "_usual", lambda *_: False)
+    monkeypatch.setattr(skim.ClaudeSkim, "_has_usual_fields", lambda *_: False)
     assert everything(store) == short
 
 
