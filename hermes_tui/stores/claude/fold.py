@@ -6,11 +6,9 @@ Kept are a tuple a line (who follows whom, where it stands), the first character
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from hashlib import blake2b
-from itertools import pairwise
 from typing import ClassVar, Final, NamedTuple
 
 from hermes_tui.model import (
@@ -27,8 +25,9 @@ from hermes_tui.model import (
 from hermes_tui.records import dataclass
 from hermes_tui.storage.any_json import dump_json, load_json
 from hermes_tui.storage.jsonl import Record
+from hermes_tui.stores.claude.events import Change, cache_events
 from hermes_tui.stores.claude.giants import salvaged
-from hermes_tui.stores.claude.graph import Builder, Graph, LeafMark, Preserved, preserved_of
+from hermes_tui.stores.claude.graph import SORT, Builder, Graph, LeafMark, Preserved, preserved_of
 from hermes_tui.stores.claude.header import PROMPT_CUT, Header
 from hermes_tui.stores.claude.inline import inline_agents
 from hermes_tui.stores.claude.lines import (
@@ -51,6 +50,7 @@ from hermes_tui.stores.claude.resume import resumed
 from hermes_tui.stores.claude.weights import NOTHING, Weight, weight_of
 from hermes_tui.stores.conversation import SPARKLINE_POINTS
 from hermes_tui.stores.logs import LogSummary
+from hermes_tui.stores.request_rows import RequestRows
 from hermes_tui.text import RawText
 
 TRIGGERS: Final = {"auto": "automatic"}
@@ -63,14 +63,6 @@ class Boundary(NamedTuple):
     trigger: str | None
     before: int | None
     after: int | None
-
-
-class Change(NamedTuple):
-    """Something between two message lines that can explain a cache miss."""
-
-    place: int
-    cause: DropCause
-    evidence: str
 
 
 @dataclass(slots=True)
@@ -300,7 +292,7 @@ class TranscriptFold:
         """Whether all message lines stand beside the main chain, and whether any does; worked out once."""
         count, every, some = self._sided
         if count != len(self.entries):
-            sides = {entry.sidechain for entry in self.entries if entry.type != BRIDGED_TYPE}
+            sides = {side for kind, side in set(map(SORT, self.entries)) if kind != BRIDGED_TYPE}
             every, some = sides == {True}, True in sides
             self._sided = (len(self.entries), every, some)
         return every, some
@@ -394,9 +386,15 @@ class TranscriptFold:
             problems=len(self.problems),
             compactions=len(compactions),
             branches=graph.branches,
-            hit_rates=tuple(request.usage.hit_rate for request in requests[-SPARKLINE_POINTS:]),
+            hit_rates=self._hit_rates(requests),
         )
         return LogSummary(row, requests, compactions, tuple(self.problems))
+
+    def _hit_rates(self, requests: Sequence[Request]) -> tuple[float | None, ...]:
+        if isinstance(requests, RequestRows):
+            # They are made when somebody looks at them, which is not needed for this.
+            return tuple(reply.hit_rate for reply in self._book.in_order()[-SPARKLINE_POINTS:])
+        return tuple(request.usage.hit_rate for request in requests[-SPARKLINE_POINTS:])
 
     def trace(self) -> Trace:
         """What tells this file from its copies."""
@@ -427,7 +425,9 @@ class TranscriptFold:
     def _row(self, graph: Graph) -> SessionRow:
         header = self.header
         first_prompt = self.first_prompt(graph)
-        live = [weight for uuid, weight in self.weights.items() if graph.states.get(uuid) == "live"]
+        live: Iterable[tuple[int, int, int]] = self.weights.values()
+        if graph.boundary is not None or not len(graph.chain) == len(self.weights) == len(self.entries):
+            live = [weight for uuid, weight in self.weights.items() if graph.states.get(uuid) == "live"]
         title = header.title(self._own_summary(graph), first_prompt)
         delegated = self._agent or self.sidechain
         parent = header.session_id if delegated else header.forked_from
@@ -495,29 +495,8 @@ class TranscriptFold:
         return requests_of(replies, self._id, chain, events, source=header.entrypoint, cwd=header.folder)
 
     def _events(self, replies: Sequence[Reply]) -> dict[str, tuple[CacheEvent, ...]]:
-        parents = {entry.uuid: entry for entry in self.entries}
-        owners = {uuid: entry.message_id for uuid, entry in parents.items()}
-        if len(parents) != len(self.entries):
-            owners |= {entry.uuid: entry.message_id for entry in self.entries if entry.message_id is not None}
-        billed = {owners.get(reply.uuid) for reply in replies}
-        billed.discard(None)
-        places = [change.place for change in self._changes]
-        found: dict[str, tuple[CacheEvent, ...]] = {}
-        for before, reply in pairwise(replies):
-            events: list[CacheEvent] = []
-            if places:
-                low, high = sorted((before.place, reply.place))
-                between = self._changes[bisect_right(places, low) : bisect_right(places, high)]
-                events = [CacheEvent(change.cause, RawText(change.evidence)) for change in between]
-            if before.model != reply.model:
-                events.append(CacheEvent("model-change", RawText(f"{before.model} -> {reply.model}")))
-            own = owners.get(reply.uuid)
-            above = _reply_above(reply.uuid, own, parents, billed)
-            if above is not None and above != owners.get(before.uuid):
-                events.append(CacheEvent("rewind", RawText("the conversation went on from an earlier reply")))
-            if events:
-                found[reply.key] = tuple(events)
-        return found
+        built = self.whole()
+        return cache_events(replies, self.entries, None if built is None else built.lines, self._changes)
 
     # ------------------------------------------------------------------------------------------ putting it away
 
@@ -575,18 +554,3 @@ class TranscriptFold:
 
 def _raw(text: str | None) -> RawText | None:
     return RawText(text) if text else None
-
-
-def _reply_above(uuid: str, own: str | None, parents: dict[str, Entry], billed: set[str | None]) -> str | None:
-    """The message id of the billed reply this one follows; ``None`` where the chain ends before one."""
-    at: str | None = uuid
-    # More steps than lines are a ring.
-    for _ in range(len(parents)):
-        entry = None if at is None else parents.get(at)
-        if entry is None:
-            return None
-        above = entry.message_id
-        if above in billed and above != own:
-            return above
-        at = entry.parent
-    return None

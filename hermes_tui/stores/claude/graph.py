@@ -99,7 +99,7 @@ def build(
     return Builder(entries, mark, preserved, sidechain).graph()
 
 
-_SORT: Final = itemgetter(3, 5)
+SORT: Final = itemgetter(3, 5)
 """Type and side of an entry, by place: there are thousands."""
 
 
@@ -132,7 +132,8 @@ class Builder:
         """Whether a compaction boundary may be among them."""
         self._by_time: list[tuple[float, int, str]] | None = None
         """Lines by time; sorted when a parent is missing."""
-        if not self._take_all(entries, sidechain):
+        self._whole = self._take_all(entries, sidechain)
+        if not self._whole:
             self._take(entries, sidechain)
 
     def _take_all(self, entries: Sequence[Entry], sidechain: bool) -> bool:
@@ -141,7 +142,7 @@ class Builder:
         A session has thousands of lines, and most are so. ``False``: these are not, and none was taken.
         """
         nodes = {entry[0]: entry for entry in entries}
-        sorts = set(map(_SORT, entries))
+        sorts = set(map(SORT, entries))
         kinds = {kind for kind, _ in sorts}
         if len(nodes) != len(entries) or any(side != sidechain for _, side in sorts) or BRIDGED_TYPE in kinds:
             return False
@@ -196,6 +197,11 @@ class Builder:
         return other
 
     @property
+    def lines(self) -> dict[str, Entry] | None:
+        """Every line by its uuid; ``None`` where some come again, stand on the other side or are bridged over."""
+        return self._nodes if self._whole else None
+
+    @property
     def latest(self) -> dict[str, Entry]:
         """Every uuid with the last line that has it: that one counts where they differ (section 2)."""
         return self._nodes | self._latest
@@ -243,9 +249,9 @@ class Builder:
         seen: dict[str, None] = {}
         at: str | None = leaf
         nodes, latest, bridged = self._nodes, self._latest, self._bridged
-        while at is not None and at not in seen:
+        while at is not None:
             seen[at] = None
-            parent = (latest.get(at) or nodes[at]).parent if latest else nodes[at].parent
+            parent = (latest.get(at) or nodes[at])[1] if latest else nodes[at][1]
             # What _before says of most lines.
             at = parent if parent in nodes and parent not in seen and not bridged else self._before(at, seen)
         return list(reversed(seen))

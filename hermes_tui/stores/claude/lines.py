@@ -40,6 +40,9 @@ EARLIEST: Final = 946_684_800.0
 LATEST: Final = 4_102_444_800.0
 """2100-01-01: a time after it is absurd."""
 
+MOST: Final = 1 << 62
+"""So many are no count of anything."""
+
 Fields = Mapping[str, object]
 
 
@@ -112,10 +115,10 @@ def text_of(value: object) -> str | None:
 def number_of(value: object) -> int:
     """A count as a non-negative ``int``; anything else counts as 0."""
     if type(value) is int:
-        return value if 0 <= value < 1 << 62 else 0
+        return value if 0 <= value < MOST else 0
     if not isinstance(value, float) or value != value:
         return 0
-    return int(value) if 0 <= value < 1 << 62 else 0
+    return int(value) if 0 <= value < MOST else 0
 
 
 def time_of(value: object) -> float | None:

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from operator import le, lt
-from typing import Any, Final
+from typing import Any
 
 from hermes_tui.model import CacheEvent, Request, SessionId, Usage
 from hermes_tui.records import dataclass
-from hermes_tui.stores.claude.lines import SYNTHETIC_MODEL, Entry, Fields, message_of, number_of, text_of
+from hermes_tui.stores.claude.lines import MOST, SYNTHETIC_MODEL, Entry, Fields, message_of, number_of, text_of
 from hermes_tui.stores.request_rows import RequestRows
 from hermes_tui.text import RawText
 
 PROVIDER = RawText("anthropic")
-_COUNTED: Final = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 
 
 @dataclass(slots=True)
@@ -35,17 +34,26 @@ class Reply:
     write_1h: int = 0
     cost: float | None = None
 
+    @property
+    def hit_rate(self) -> float | None:
+        """See :attr:`Usage.hit_rate`."""
+        return Usage(self.input, self.output, self.cache_read, self.cache_write).hit_rate
+
     def take(self, usage: Fields, cost: object) -> None:
         """Take in the usage of one line."""
         get = usage.get
-        given, output, read, write = map(number_of, map(get, _COUNTED))
-        if given > self.input:
+        given, output = get("input_tokens"), get("output_tokens")
+        read, write = get("cache_read_input_tokens"), get("cache_creation_input_tokens")
+        if not (type(given) is type(output) is type(read) is type(write) is int):
+            given, output, read, write = map(number_of, (given, output, read, write))
+        # More than any count is no count: number_of.
+        if self.input < given < MOST:
             self.input = given
-        if output > self.output:
+        if self.output < output < MOST:
             self.output = output
-        if read > self.cache_read:
+        if self.cache_read < read < MOST:
             self.cache_read = read
-        if write > self.cache_write:
+        if self.cache_write < write < MOST:
             self.cache_write = write
         written = get("cache_creation")
         if isinstance(written, dict) and (hour := written.get("ephemeral_1h_input_tokens")):

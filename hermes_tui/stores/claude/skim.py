@@ -56,6 +56,8 @@ _UNUSUAL: Final = (ValueError, TypeError, KeyError, OverflowError)
 """What a line raises that is no JSON, or lacks fields of a usual one, or has others in their place."""
 _Weight = tuple[int, int, int]
 """See :class:`hermes_tui.stores.claude.weights.Weight`: a bare tuple is made in a quarter of the time."""
+_ONE_CALL: Final = (1, 1, 0)
+_THOUGHT: Final = (0, 0, 0)
 _Reply = tuple[Any, Any, Any, Any, datetime]
 _NO_REPLY: Final[_Reply] = (None, None, None, None, _LATEST)
 
@@ -73,8 +75,8 @@ class ClaudeSkim:
         """A line that ends so has the settings of the line before (:meth:`_learn_end`)."""
         self._end_said: tuple[object, ...] = ()
         """The settings these bytes tell."""
-        self._reply_fields = 0
-        """How many fields a line has that ends so and names a request, if none of them is unusual."""
+        self._least = 0
+        """How many fields a line that ends so has at least; one with so many has no unusual one."""
         self._reply = _NO_REPLY
         """Id, request, model, usage and time of the reply that was taken in last."""
 
@@ -86,14 +88,15 @@ class ClaudeSkim:
         load, fields, time_of, make = orjson.loads, _FIELDS, datetime.fromisoformat, _TUPLE
         line, offset, length = lines.line - 1, lines.offset, -1
         place, previous, first, last = fold.lines, fold.previous, _LATEST, _EARLIEST
-        end, reply_fields = self._current_end()
+        end, least = self._current_end()
         reply_id, reply_request, reply_model, reply_usage, reply_at = self._reply
         for raw in lines.raws:
             line += 1
             offset += length + 1
             length = len(raw)
             value: Any = None
-            weight = message_id = prompt = parts = None
+            weight = message_id = words = parts = None
+            result = False
             try:
                 value = load(raw)
                 kind, uuid, message, parent, stamp, sidechain = fields(value)
@@ -102,8 +105,8 @@ class ClaudeSkim:
                     usual = self._same_settings(value) and self._has_usual_fields(value)
                     if usual:
                         self._learn_end(value, raw)
-                        end, reply_fields = self._end, self._reply_fields
-                elif len(value) == reply_fields and "requestId" in value:
+                        end, least = self._end, self._least
+                elif len(value) == least or (len(value) == least + 1 and "requestId" in value):
                     usual = True
                 else:
                     shape = shapes.get(tuple(value))
@@ -115,15 +118,26 @@ class ClaudeSkim:
                 elif kind == "assistant":
                     message_id, model = message["id"], message.get("model")
                     if type(message_id) is str and message_id and model != SYNTHETIC_MODEL:
-                        kind, weight = "assistant", _reply_weight(content)
+                        kind = "assistant"
+                        if len(content) != 1:
+                            weight = _reply_weight(content)
+                        elif (what := content[0]["type"]) == "tool_use":
+                            weight = _ONE_CALL
+                        elif what == "text":
+                            words = content[0]["text"]
+                            weight = (1, 0, len(words)) if type(words) is str else None
+                        else:
+                            weight = _THOUGHT if what == "thinking" else _reply_weight(content)
                 elif kind == "user":
+                    kind = "user"
                     if type(content) is list:
-                        kind, weight = "user", _results_weight(content)
+                        weight = _results_weight(content)
+                        result = weight is not None
                     elif not keeps_parts and type(content) is str and is_plain_prompt(content):
-                        kind, prompt, weight = "user", content, (1, 0, len(content))
+                        words, weight = content, (1, 0, len(content))
                     if weight is None and _is_text(content):
                         parts = parts_of(value)
-                        kind, weight = "user", weight_of_parts(parts)
+                        weight = weight_of_parts(parts)
             except _UNUSUAL:
                 weight = None
             if weight is None:
@@ -138,7 +152,7 @@ class ClaudeSkim:
                 if record is not None:
                     feed(record)
                     place, previous = fold.lines, fold.previous
-                    end, reply_fields = self._current_end()
+                    end, least = self._current_end()
                     reply_id = None
                 continue
             # Strings that come again and again are kept once.
@@ -160,11 +174,10 @@ class ClaudeSkim:
                     reply_at = at
                 if keeps_parts and weight[1]:
                     fold.note_calls(content)
-            elif prompt is not None:
-                fold.prompts[uuid] = prompt[:PROMPT_CUT]
+            elif words is not None:
+                fold.prompts[uuid] = words[:PROMPT_CUT]
             elif parts is not None:
                 fold.note_prompt(uuid, parts)
-            result = message_id is None and prompt is None and parts is None
             keep(
                 make(
                     UsualEntry,
@@ -182,8 +195,10 @@ class ClaudeSkim:
             if at < first:
                 first = at
             if say is not None and not ((result or weight[1]) and TOOL in raw[:LOOKED_AT]):
-                if prompt is not None and _KIND in raw[:_EARLY] and "toolUseResult" not in value:
-                    text: str | None = prompt
+                if words is not None and _KIND in raw[:_EARLY] and "toolUseResult" not in value:
+                    # With its type at its head it talks, unless a text looks like a call: then it is indexed twice,
+                    # which harms nobody.
+                    text: str | None = words
                 elif message_id is not None and not weight[1]:
                     text = self._said(raw, content, weight)
                 else:
@@ -195,11 +210,11 @@ class ClaudeSkim:
         self._reply = (reply_id, reply_request, reply_model, reply_usage, reply_at)
 
     def _current_end(self) -> tuple[bytes, int]:
-        """What tells that the next line has the settings of the last one, and the number of fields of a reply."""
+        """What a line ends with that has the settings of the last one, and how many fields it has at least."""
         header = self._fold.header
         if self._end_said != header.said or header.session_id is None:
             return _NO_END, 0
-        return self._end, self._reply_fields
+        return self._end, self._least
 
     def _same_settings(self, value: dict[str, object]) -> bool:
         """Whether those of the line before were the same."""
@@ -229,13 +244,11 @@ class ClaudeSkim:
             return
         fields = _NEEDED.union(told)
         if fields.difference(told) == _GOT_ALONE and fields <= _NEEDED | _OTHERS and "requestId" not in told:
-            self._end, self._end_said, self._reply_fields = raw[place:], _SETTINGS(value), len(fields) + 1
+            self._end, self._end_said, self._least = raw[place:], _SETTINGS(value), len(fields)
 
     def _said(self, raw: bytes, content: Any, weight: _Weight) -> str | None:
         """The texts of a reply without calls, as :class:`ClaudeTexts` gives them."""
         if weight[0]:
-            # With its type at its head it talks, unless a text looks like a call: then it is indexed twice, which
-            # harms nobody.
             told = _KIND in raw[:_EARLY] or self._texts.is_talk(raw)
         else:
             told = THOUGHT not in raw[:LOOKED_AT] and self._texts.is_talk(raw)
@@ -288,7 +301,7 @@ def _results_weight(content: list[Any]) -> _Weight | None:
     """The same of a line of tool results."""
     size = 0
     for block in content:
-        if type(block) is not dict or block.get("type") != "tool_result":
+        if block["type"] != "tool_result":
             return None
         text = block.get("content")
         if type(text) is str:

@@ -53,7 +53,7 @@ def user_text(text: str, *, meta: bool = False, summary: bool = False) -> ShownT
 
 def is_plain_prompt(text: str) -> bool:
     """Whether :func:`user_text` says that this is a prompt as it stands, by what no wrapper can be without."""
-    return "<" not in text and bool(start := text.lstrip()) and not start.startswith(_INTERRUPTED)
+    return "<" not in text and _INTERRUPTED not in text and bool(text) and not text.isspace()
 
 
 def command_text(text: str) -> str | None:

@@ -1,0 +1,99 @@
+"""What may have cost a reply its cache: changes of settings or model, compactions, a rewind."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from hermes_tui.model import CacheEvent, DropCause
+from hermes_tui.stores.claude.lines import Entry
+from hermes_tui.stores.claude.replies import Reply
+from hermes_tui.text import RawText
+
+_STEPS: Final = 4
+"""So many lines up, before the whole way is looked at."""
+
+
+class Change(NamedTuple):
+    """Something between two message lines that can explain a cache miss."""
+
+    place: int
+    cause: DropCause
+    evidence: str
+
+
+def cache_events(
+    replies: Sequence[Reply], entries: Sequence[Entry], lines: Mapping[str, Entry] | None, changes: Sequence[Change]
+) -> dict[str, tuple[CacheEvent, ...]]:
+    """By the key of a reply: what happened since the one before.
+
+    Args:
+        replies: those of one chain, in order.
+        entries: the lines of the log.
+        lines: the same by their uuids, where each has one of its own.
+        changes: in file order.
+    """
+    rewound = _rewound(replies, entries, lines)
+    places = [change.place for change in changes]
+    found: dict[str, tuple[CacheEvent, ...]] = {}
+    for before, reply in pairwise(replies):
+        events: list[CacheEvent] = []
+        if places:
+            low, high = sorted((before.place, reply.place))
+            between = changes[bisect_right(places, low) : bisect_right(places, high)]
+            events = [CacheEvent(change.cause, RawText(change.evidence)) for change in between]
+        if before.model != reply.model:
+            events.append(CacheEvent("model-change", RawText(f"{before.model} -> {reply.model}")))
+        if reply.key in rewound:
+            events.append(CacheEvent("rewind", RawText("the conversation went on from an earlier reply")))
+        if events:
+            found[reply.key] = tuple(events)
+    return found
+
+
+def _rewound(replies: Sequence[Reply], entries: Sequence[Entry], lines: Mapping[str, Entry] | None) -> set[str]:
+    """The keys of the replies that follow another one than the one before them."""
+    if lines is None:
+        parents: Mapping[str, Entry] = {entry.uuid: entry for entry in entries}
+        owners = {uuid: entry.message_id for uuid, entry in parents.items()}
+        owners |= {entry.uuid: entry.message_id for entry in entries if entry.message_id is not None}
+        owned = [owners.get(reply.uuid) for reply in replies]
+    else:
+        parents = lines
+        owned = [lines[reply.uuid].message_id for reply in replies]
+    billed = set(owned) - {None}
+    found: set[str] = set()
+    for place in range(1, len(replies)):
+        reply, before = replies[place], owned[place - 1]
+        if before is None or _closest(reply.uuid, parents) != before or before == owned[place]:
+            above = _reply_above(reply.uuid, owned[place], parents, billed)
+            if above is not None and above != before:
+                found.add(reply.key)
+    return found
+
+
+def _closest(uuid: str, parents: Mapping[str, Entry]) -> str | None:
+    """The message id of the closest line above that has one: mostly the result of its call stands between."""
+    entry = parents.get(uuid)
+    for _ in range(_STEPS):
+        entry = parents.get(entry[1] or "") if entry is not None else None
+        if entry is None or entry[10] is not None:
+            break
+    return None if entry is None else entry[10]
+
+
+def _reply_above(uuid: str, own: str | None, parents: Mapping[str, Entry], billed: set[str | None]) -> str | None:
+    """The message id of the billed reply this one follows; ``None`` where the chain ends before one."""
+    at: str | None = uuid
+    # More steps than lines are a ring.
+    for _ in range(len(parents)):
+        entry = None if at is None else parents.get(at)
+        if entry is None:
+            return None
+        above = entry.message_id
+        if above in billed and above != own:
+            return above
+        at = entry.parent
+    return None
