@@ -12,8 +12,9 @@ from hermes_tui.stores.claude.lines import Entry
 from hermes_tui.stores.claude.replies import Reply
 from hermes_tui.text import RawText
 
-_STEPS: Final = 4
+_STEPS: Final = 3
 """So many lines up, before the whole way is looked at."""
+_NONE: Final = Entry("", None, None, "", "", False, None, 0, 0, 0)
 
 
 class Change(NamedTuple):
@@ -65,23 +66,20 @@ def _rewound(replies: Sequence[Reply], entries: Sequence[Entry], lines: Mapping[
         owned = [lines[reply.uuid].message_id for reply in replies]
     billed = set(owned) - {None}
     found: set[str] = set()
-    for place in range(1, len(replies)):
-        reply, before = replies[place], owned[place - 1]
-        if before is None or _closest(reply.uuid, parents) != before or before == owned[place]:
-            above = _reply_above(reply.uuid, owned[place], parents, billed)
-            if above is not None and above != before:
+    before, find = owned[0] if owned else None, parents.get
+    for reply, own in zip(replies[1:], owned[1:], strict=True):
+        # Mostly it follows the result of a call of the one before, or a prompt that follows that one.
+        above = find(reply.uuid, _NONE)
+        for _ in range(_STEPS):
+            above = find(above[1] or "", _NONE)
+            if above[10] is not None:
+                break
+        if before is None or before == own or above[10] != before:
+            highest = _reply_above(reply.uuid, own, parents, billed)
+            if highest is not None and highest != before:
                 found.add(reply.key)
+        before = own
     return found
-
-
-def _closest(uuid: str, parents: Mapping[str, Entry]) -> str | None:
-    """The message id of the closest line above that has one: mostly the result of its call stands between."""
-    entry = parents.get(uuid)
-    for _ in range(_STEPS):
-        entry = parents.get(entry[1] or "") if entry is not None else None
-        if entry is None or entry[10] is not None:
-            break
-    return None if entry is None else entry[10]
 
 
 def _reply_above(uuid: str, own: str | None, parents: Mapping[str, Entry], billed: set[str | None]) -> str | None:

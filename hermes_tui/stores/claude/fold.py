@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from hashlib import blake2b
 from typing import ClassVar, Final, NamedTuple
 
@@ -381,13 +381,7 @@ class TranscriptFold:
         graph = self.graph()
         requests = self._requests()
         compactions = self.compactions(graph)
-        row = replace(
-            self._row(graph),
-            problems=len(self.problems),
-            compactions=len(compactions),
-            branches=graph.branches,
-            hit_rates=self._hit_rates(requests),
-        )
+        row = self._row(graph, len(compactions), self._hit_rates(requests))
         return LogSummary(row, requests, compactions, tuple(self.problems))
 
     def _hit_rates(self, requests: Sequence[Request]) -> tuple[float | None, ...]:
@@ -422,7 +416,7 @@ class TranscriptFold:
             requests=frozenset(self._book.replies),
         )
 
-    def _row(self, graph: Graph) -> SessionRow:
+    def _row(self, graph: Graph, compactions: int, hit_rates: tuple[float | None, ...]) -> SessionRow:
         header = self.header
         first_prompt = self.first_prompt(graph)
         live: Iterable[tuple[int, int, int]] = self.weights.values()
@@ -451,6 +445,10 @@ class TranscriptFold:
             message_count=sum([weight[0] for weight in live]),
             tool_call_count=sum([weight[1] for weight in live]),
             resumable=bool(graph.states) and not delegated and not self._refused,
+            problems=len(self.problems),
+            compactions=compactions,
+            branches=graph.branches,
+            hit_rates=hit_rates,
         )
 
     def first_prompt(self, graph: Graph) -> str | None:

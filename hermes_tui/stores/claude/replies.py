@@ -37,7 +37,8 @@ class Reply:
     @property
     def hit_rate(self) -> float | None:
         """See :attr:`Usage.hit_rate`."""
-        return Usage(self.input, self.output, self.cache_read, self.cache_write).hit_rate
+        size = self.input + self.cache_read + self.cache_write
+        return self.cache_read / size if size else None
 
     def take(self, usage: Fields, cost: object) -> None:
         """Take in the usage of one line."""

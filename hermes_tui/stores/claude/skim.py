@@ -86,6 +86,7 @@ class ClaudeSkim:
         fold, say, keeps_parts, shapes = self._fold, self._say, self._fold.keeps_parts, self._shapes
         weights, keep = fold.weights, fold.entries.append
         load, fields, time_of, make = orjson.loads, _FIELDS, datetime.fromisoformat, _TUPLE
+        earliest, latest = _EARLIEST, _LATEST
         line, offset, length = lines.line - 1, lines.offset, -1
         place, previous, first, last = fold.lines, fold.previous, _LATEST, _EARLIEST
         end, least = self._current_end()
@@ -111,9 +112,15 @@ class ClaudeSkim:
                 else:
                     shape = shapes.get(tuple(value))
                     usual = self._has_usual_fields(value) if shape is None else shape
-                if type(uuid) is not str or uuid in weights or not uuid:
-                    usual = False
-                if not usual or len(stamp) != _STAMP or at < _EARLIEST or at >= _LATEST:
+                if (
+                    not usual
+                    or uuid in weights
+                    or at < earliest
+                    or at >= latest
+                    or len(stamp) != _STAMP
+                    or type(uuid) is not str
+                    or not uuid
+                ):
                     pass
                 elif kind == "assistant":
                     message_id, model = message["id"], message.get("model")
@@ -199,6 +206,8 @@ class ClaudeSkim:
                     # With its type at its head it talks, unless a text looks like a call: then it is indexed twice,
                     # which harms nobody.
                     text: str | None = words
+                elif weight is _THOUGHT and THOUGHT in raw[:LOOKED_AT]:
+                    continue
                 elif message_id is not None and not weight[1]:
                     text = self._said(raw, content, weight)
                 else:
