@@ -15,10 +15,11 @@ from hermes_tui.stores.matching import compared_texts
 LOOKED_AT: Final = 1_000
 """Bytes of a line in which its type stands, and whether it is about a tool."""
 _TYPE: Final = re.compile(rb'"type"\s*:\s*"([^"\\]{1,60})"')
-TOOL, _SPACED, _OTHER_CALL, _RESULT = b'type":"tool_', b'type": "tool_', b'_tool_use",', b'toolUseResult"'
+TOOL: Final = b'type":"tool_'
+THOUGHT: Final = b'"type":"thinking"'
+_SPACED, _OTHER_CALL, _RESULT = b'type": "tool_', b'_tool_use",', b'toolUseResult"'
 """What a call or a result begins with. That a reply stopped for a tool, or that its usage counts ``server_tool_use``,
 makes it none; bytes are found quicker than patterns."""
-THOUGHT: Final = b'"type":"thinking"'
 _NOTHING: Final = frozenset(kind.encode() for kind in HEADER_TYPES) | {b"progress"}
 
 
@@ -27,18 +28,16 @@ class ClaudeTexts:
 
     def phase(self, line: bytes) -> TextPhase | None:
         """See :class:`LogTexts`."""
-        head = line[:LOOKED_AT]
-        found = _TYPE.search(head)
+        found = _TYPE.search(line, 0, LOOKED_AT)
         if found is not None and found[1] in _NOTHING:
             return None
-        return "tools" if found is None or _waits(head) else "talk"
+        return "tools" if found is None or _waits(line) else "talk"
 
     def is_talk(self, line: bytes) -> bool:
         """Whether the phase of a line is ``talk``, asked the other way round: calls and results are most lines."""
-        head = line[:LOOKED_AT]
-        if _waits(head):
+        if _waits(line):
             return False
-        found = _TYPE.search(head)
+        found = _TYPE.search(line, 0, LOOKED_AT)
         return found is not None and found[1] not in _NOTHING
 
     def texts(self, record: Record) -> list[LogText]:
@@ -58,9 +57,17 @@ class ClaudeTexts:
         return []
 
 
-def _waits(head: bytes) -> bool:
-    """Whether a line that begins so holds a call, a result or a thought, which are indexed after what was said."""
-    return TOOL in head or _RESULT in head or THOUGHT in head or _OTHER_CALL in head or _SPACED in head
+def _waits(line: bytes) -> bool:
+    """Whether a line begins with a call, a result or a thought, which are indexed after what was said."""
+    # Not with ``in``: Python asks first whether what is looked for is a number, and makes an error of it each time.
+    find = line.find
+    return (
+        find(TOOL, 0, LOOKED_AT) >= 0
+        or find(_RESULT, 0, LOOKED_AT) >= 0
+        or find(THOUGHT, 0, LOOKED_AT) >= 0
+        or find(_OTHER_CALL, 0, LOOKED_AT) >= 0
+        or find(_SPACED, 0, LOOKED_AT) >= 0
+    )
 
 
 def text_of_parts(parts: Iterable[Part]) -> str | None:

@@ -201,12 +201,12 @@ class ClaudeSkim:
                 last = at
             if at < first:
                 first = at
-            if say is not None and not ((result or weight[1]) and TOOL in raw[:LOOKED_AT]):
-                if words is not None and _KIND in raw[:_EARLY] and "toolUseResult" not in value:
+            if say is not None and not ((result or weight[1]) and raw.find(TOOL, 0, LOOKED_AT) >= 0):
+                if words is not None and raw.find(_KIND, 0, _EARLY) >= 0 and "toolUseResult" not in value:
                     # With its type at its head it talks, unless a text looks like a call: then it is indexed twice,
                     # which harms nobody.
                     text: str | None = words
-                elif weight is _THOUGHT and THOUGHT in raw[:LOOKED_AT]:
+                elif weight is _THOUGHT and raw.find(THOUGHT, 0, LOOKED_AT) >= 0:
                     continue
                 elif message_id is not None and not weight[1]:
                     text = self._said(raw, content, weight)
@@ -258,9 +258,9 @@ class ClaudeSkim:
     def _said(self, raw: bytes, content: Any, weight: _Weight) -> str | None:
         """The texts of a reply without calls, as :class:`ClaudeTexts` gives them."""
         if weight[0]:
-            told = _KIND in raw[:_EARLY] or self._texts.is_talk(raw)
+            told = raw.find(_KIND, 0, _EARLY) >= 0 or self._texts.is_talk(raw)
         else:
-            told = THOUGHT not in raw[:LOOKED_AT] and self._texts.is_talk(raw)
+            told = raw.find(THOUGHT, 0, LOOKED_AT) < 0 and self._texts.is_talk(raw)
         if not told:
             return None
         texts = [block.get("text" if block["type"] == "text" else "thinking") for block in content]
