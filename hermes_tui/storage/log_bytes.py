@@ -6,6 +6,7 @@ import errno
 import io
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Protocol, cast
 
@@ -164,6 +165,23 @@ def open_log(path: str | os.PathLike[str]) -> BinaryIO:
     except OSError:
         os.close(handle)
         raise
+
+
+def blocks_of(path: str | os.PathLike[str], longest: int) -> Iterator[bytes]:
+    """The bytes of a log as they are on disk, for a look for something that is at most so long.
+
+    Each block begins with the end of the one before. Nothing is mapped into memory: a log that is cut meanwhile would
+    end the program.
+
+    Raises:
+        OSError: the file cannot be opened or read, or is none.
+    """
+    with open_log(path) as file:
+        before = b""
+        while block := file.read(BLOCK):
+            block = before + block
+            yield block
+            before = block[-longest:]
 
 
 def read_at(handle: int, length: int, offset: int) -> bytes:

@@ -6,13 +6,13 @@ add up to the store.
 
 from __future__ import annotations
 
-import mmap
 import re
 from collections.abc import Sequence
 from typing import Final
 
 from hermes_tui.model import SessionId
 from hermes_tui.records import dataclass
+from hermes_tui.storage.log_bytes import blocks_of
 from hermes_tui.stores.claude.lines import BRIDGED_TYPE, Entry
 
 OLD_VERSIONS: Final = ("1.", "2.0.")
@@ -21,6 +21,8 @@ ANY_VERSION_BELOW: Final = 262_144
 """Bytes up to which a file of any build is looked through: imported and mended logs carry lines of several builds."""
 _MARK: Final = re.compile(rb'Sidechain": ?true')
 """Begins with the rarest of its letters, which is what the search looks for first."""
+LONGEST_MARK: Final = 20
+"""Bytes; no mark is longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +46,10 @@ def holds(path: str) -> bool:
     Raises:
         OSError: it cannot be read.
     """
-    with (
-        open(path, "rb") as file,  # noqa: PTH123 - a log, no database
-        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text,
-    ):
-        return marked(text)
+    return any(map(marked, blocks_of(path, LONGEST_MARK)))
 
 
-def marked(text: bytes | mmap.mmap) -> bool:
+def marked(text: bytes) -> bool:
     """Whether some line of a text says that it is a sub-agent's; one pass, for many texts are looked through."""
     return _MARK.search(text) is not None
 

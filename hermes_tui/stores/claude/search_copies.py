@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import mmap
 import os
 from collections.abc import Sequence
 
+from hermes_tui.storage.log_bytes import blocks_of
 from hermes_tui.stores.logs import LogFile
 
 
@@ -26,10 +26,6 @@ def holder_of(uuid: str, log: LogFile, others: Sequence[LogFile]) -> str | None:
 
 def _holds(path: str, needles: Sequence[bytes]) -> bool:
     try:
-        with (
-            open(path, "rb") as file,  # noqa: PTH123
-            mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text,
-        ):
-            return any(text.find(needle) >= 0 for needle in needles)
-    except (OSError, ValueError):
+        return any(block.find(needle) >= 0 for block in blocks_of(path, max(map(len, needles))) for needle in needles)
+    except OSError:
         return False
