@@ -130,3 +130,57 @@ def test_fields_of_a_base_come_first() -> None:
 
     assert (Below(1).first, Below(1).second) == (1, 2)
     assert repr(Below(1)).endswith("Below(first=1, second=2)")
+
+
+def test_what_is_to_be_done_after_it_was_made_is_done() -> None:
+    done: list[int] = []
+
+    @dataclass
+    class Begun:
+        number: int
+
+        def __post_init__(self) -> None:
+            done.append(self.number)
+
+    Begun(1)
+    Begun(number=2)
+    assert done == [1, 2]
+
+
+def test_what_is_not_offered_is_refused_while_it_is_declared() -> None:
+    with pytest.raises(TypeError, match="secret"):
+
+        @dataclass
+        class Hiding:
+            secret: str = field(repr=False)
+
+    with pytest.raises(TypeError, match="kept"):
+
+        @dataclass
+        class Losing:
+            lost: dataclasses.InitVar[int]
+
+
+def test_nothing_in_it_and_itself_in_it() -> None:
+    @dataclass(frozen=True)
+    class Empty:
+        pass
+
+    @dataclass
+    class Node:
+        down: list[object]
+
+    assert Empty() == Empty()
+    assert hash(Empty()) == hash(Empty())
+    assert Empty() != Node([])
+    node = Node([])
+    node.down.append(node)
+    assert repr(node).endswith("Node(down=[...])")
+
+
+def test_a_method_says_whose_it_is() -> None:
+    for made in (Place, made_by_the_standard_library()):
+        for name in ("__init__", "__eq__", "__hash__", "__repr__"):
+            made("a")
+            method = getattr(made, name)
+            assert (method.__name__, method.__qualname__) == (name, f"{made.__qualname__}.{name}")
