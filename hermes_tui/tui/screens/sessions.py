@@ -33,7 +33,6 @@ from hermes_tui.tui.views.annotated import read_annotations
 from hermes_tui.tui.views.facets import ORDERS, Facets, left_out_text, origins_text, summary
 from hermes_tui.tui.views.session_columns import heading
 from hermes_tui.tui.views.session_preview import Preview, preview_lines, read_preview
-from hermes_tui.tui.widgets.filter_line import FilterLine
 from hermes_tui.tui.widgets.lines import StillLines
 from hermes_tui.tui.widgets.session_list import Key, SessionList, found_at, key_of
 from hermes_tui.tui.widgets.virtual_list import VirtualList
@@ -44,9 +43,12 @@ AGE_EVERY: Final = 30.0
 """Seconds between redrawings of the ages."""
 if TYPE_CHECKING:
     from hermes_tui.library.annotations import Annotation
+    from hermes_tui.tui.widgets.filter_line import FilterLine
 
 WHOLE_EVERY: Final = 15.0
 """Seconds between two readings of all ids while a store changes; the newest rows are read each time."""
+FILTER: Final = "filter"
+"""Stands in the line of the filter while nothing is typed."""
 WITHOUT_STORES: Final = ("sessions.demo", "sessions.reload")
 """Commands that make sense where no store was found."""
 REST: Final = 0.05
@@ -89,6 +91,7 @@ class SessionsScreen(LoadingList):
         self._unmarked: Sequence[SessionRow | None] = ()
         """Rows of the first page whose marks of bad cache drops are looked for once they are on the screen."""
         self._settling: Timer | None = None
+        self._filter_line: FilterLine | None = None
         self._resting: Timer | None = None
         self._peeking: Timer | None = None
         self._preview: Preview | None = None
@@ -103,7 +106,7 @@ class SessionsScreen(LoadingList):
     def body(self) -> Iterable[Widget]:
         with Horizontal(id="filter"):
             yield StillLines(id="sign")
-            yield FilterLine("filter")
+            yield StillLines(id="untyped")
             yield StillLines(id="facets")
         yield StillLines(id="heading")
         yield SessionList(self.desk)
@@ -113,6 +116,7 @@ class SessionsScreen(LoadingList):
         self.rows.say(("Looking for conversations.", "muted"))
         self.rows.focus()
         self.query_one("#sign", StillLines).show(lambda _: [(("/ ", "key"),)])
+        self.query_one("#untyped", StillLines).show(lambda _: [((FILTER, "faint"),)])
         self.query_one("#heading", StillLines).show(self._heading)
         self._show_facets()
         self.set_interval(LOOK_EVERY, self._look)
@@ -207,6 +211,7 @@ class SessionsScreen(LoadingList):
         """Begin what would have held up the first rows."""
         if not self._rows_seen.is_set():
             self._rows_seen.set()
+            self._line_to_type()
             self.read_annotations()
             self.app.post_message(ListShown())
 
@@ -308,6 +313,18 @@ class SessionsScreen(LoadingList):
 
     # Filter and facets.
 
+    def _line_to_type(self) -> FilterLine:
+        """The line the filter is typed into. Until the first rows are there its picture stands for it: 6 ms earlier."""
+        if self._filter_line is None:
+            from hermes_tui.tui.widgets.filter_line import FilterLine
+
+            self._filter_line = FilterLine(FILTER)
+            picture = self.query_one("#untyped")
+            self.query_one("#filter").mount(self._filter_line, before=picture)
+            picture.display = False
+            picture.remove()
+        return self._filter_line
+
     @on(Input.Changed)
     def _typed(self) -> None:
         if self._settling is not None:
@@ -315,7 +332,7 @@ class SessionsScreen(LoadingList):
         self._settling = self.set_timer(SETTLE, self._settled)
 
     def _settled(self) -> None:
-        text = self.query_one(FilterLine).value.strip()
+        text = self._line_to_type().value.strip()
         if text != self.facets.text:
             self.narrow(dataclasses.replace(self.facets, text=text))
 
@@ -336,7 +353,7 @@ class SessionsScreen(LoadingList):
         self.rows.picked = set()
         # Before the list is narrowed: a line that is emptied narrows by itself.
         self.facets = dataclasses.replace(self.facets, text="")
-        self.query_one(FilterLine).value = ""
+        self._line_to_type().value = ""
         own = facets.order != Facets().order
         self.narrow(facets if own else dataclasses.replace(facets, order=self.facets.order))
 
@@ -476,7 +493,7 @@ class SessionsScreen(LoadingList):
     # Actions.
 
     def action_filter(self) -> None:
-        self.query_one(FilterLine).focus()
+        self._line_to_type().focus()
         self.ready_filter()
 
     def action_order(self) -> None:
@@ -556,10 +573,10 @@ class SessionsScreen(LoadingList):
 
     def step_back(self) -> bool:
         """Leave the filter line, then empty it, then drop the selection, then the facets."""
-        line = self.query_one(FilterLine)
-        if line.has_focus:
+        line = self._filter_line
+        if line is not None and line.has_focus:
             self.rows.focus()
-        elif line.value:
+        elif line is not None and line.value:
             line.value = ""
             self._settled()
         elif self.rows.picked:
@@ -569,7 +586,7 @@ class SessionsScreen(LoadingList):
             self.show_status()
         elif self._facets_before is not None:
             before, self._facets_before = self._facets_before, None
-            self.query_one(FilterLine).value = before.text
+            self._line_to_type().value = before.text
             self.narrow(before)
             return False
         elif self.facets.narrowed:
