@@ -54,26 +54,25 @@ def _wants_screen(arguments: Sequence[str]) -> bool:
 
 def _screen(arguments: Sequence[str]) -> int:
     """Start the browser, or say why it cannot start here."""
-    from hermes_tui.cli.parser import parse, source_options
+    from hermes_tui.cli.opening import opening
     from hermes_tui.library.failures import ExitCode, Failure
 
     try:
-        args = parse(arguments)
+        begin = opening(arguments)
         reason = no_screen_reason(os.environ)
         if reason is not None:
             sys.stderr.write(
                 f"hermes-tui: {reason}\n  `hermes-tui list` and the other commands work here; see --help.\n"
             )
             return int(ExitCode.WRONG_USE)
-        if args.ascii:
+        if begin.ascii:
             os.environ["HERMES_TUI_ASCII"] = "1"
         from hermes_tui.library.beginning import Beginning
 
-        options = source_options(args)
-        beginning = Beginning(options, os.environ, mirrored=True)
+        beginning = Beginning(begin.options, os.environ, mirrored=True)
         from hermes_tui.tui.app import run
 
-        run(options, getattr(args, "id", None), beginning)
+        run(begin.options, begin.id, beginning)
         return int(ExitCode.DONE)
     except Failure as failure:
         from hermes_tui.text import clean_line
