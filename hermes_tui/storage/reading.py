@@ -23,7 +23,6 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -43,6 +42,7 @@ from hermes_tui.storage.errors import (
     StoreDamaged,
     StoreUnreadable,
 )
+from hermes_tui.storage.interrupts import Interrupts as Interrupts
 from hermes_tui.storage.sharing import SHARING
 from hermes_tui.storage.stamps import FileStamp, stamp_of
 from hermes_tui.storage.statement import Parameters, Row, Statement
@@ -67,29 +67,6 @@ _PRIVATE_VFS: Final = "unix-none"
 
 _FROZEN: Final[frozenset[Way]] = frozenset({"immutable", "private-index", "empty"})
 T = TypeVar("T")
-
-
-class Interrupts:
-    """The connections of one store that are alive, so that another thread can end what they do."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._alive: set[ReadConnection] = set()
-
-    def interrupt(self) -> None:
-        """End every question now being asked; later ones are not touched."""
-        with self._lock:
-            alive = list(self._alive)
-        for connection in alive:
-            connection.stop()
-
-    def add(self, connection: ReadConnection) -> None:
-        with self._lock:
-            self._alive.add(connection)
-
-    def remove(self, connection: ReadConnection) -> None:
-        with self._lock:
-            self._alive.discard(connection)
 
 
 @dataclass(slots=True)

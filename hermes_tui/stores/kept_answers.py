@@ -25,11 +25,12 @@ from hermes_tui.model import (
     ListQuery,
     Request,
     SessionId,
+    SessionRow,
     StoreRef,
     UsageReport,
     UsageSum,
 )
-from hermes_tui.stores.kept_values import dump_request, dump_spend, load_request, load_spend
+from hermes_tui.stores.kept_values import dump_request, dump_row, dump_spend, load_request, load_row, load_spend
 
 SETTLED_NS: Final = 2_000_000_000
 """File systems tell times in steps of up to two seconds (FAT)."""
@@ -196,6 +197,46 @@ def _load_listing(kept: Sequence[Any], limit: int | None) -> Listing:
 
 def _entry(values: tuple[SessionId, float, tuple[SessionId, ...]]) -> ListEntry:
     return tuple.__new__(ListEntry, values)
+
+
+# -------------------------------------------------------------------------------------------------------- rows
+
+FIRST_ROWS: Final = 128
+"""So many rows at the top of a list are kept: more than the first screen shows, and ``list`` by itself."""
+
+
+class DatedRows(NamedTuple):
+    """Rows by the ids that were asked for."""
+
+    by_id: dict[str, SessionRow]
+    lasting: bool
+    """Whether they stay as they are while nothing is written: none runs, and none will by the clock alone."""
+
+
+def kept_rows(asked: Asked, store: StoreRef, ids: Sequence[SessionId], make: Callable[[], DatedRows]) -> DatedRows:
+    """The rows at the top of a list.
+
+    Args:
+        asked: the question without the ids.
+        store: the store it is about.
+        ids: whose rows.
+        make: reads them now.
+    """
+    kept = asked.found()
+    if kept is not None and kept[0] == list(ids):
+        return DatedRows({identity: load_row(store, row) for identity, row in zip(*kept, strict=True)}, lasting=True)
+    found = make()
+    rows = [found.by_id[identity] for identity in ids if identity in found.by_id]
+    if found.lasting and len(rows) == len(ids) and all(map(_plain, rows)):
+        asked.keep([list(ids), list(map(dump_row, rows))])
+    return found
+
+
+def _plain(row: SessionRow) -> bool:
+    """Whether nothing is wrong with a row, and JSON has words for its numbers."""
+    numbers = (row.started_at, row.ended_at, row.last_active_at, *row.hit_rates)
+    spent = (number for spend in row.spend for number in (spend.cost_usd, spend.last_at))
+    return not row.problems and row.resumable and _finite(numbers) and _finite(spent)
 
 
 # ------------------------------------------------------------------------------------------------------- usage

@@ -1,4 +1,4 @@
-"""Usage and requests as JSON values, by the fields they have: what is added to them is kept as well."""
+"""Usage, requests and rows as JSON values, by the fields they have: what is added to them is kept as well."""
 
 from __future__ import annotations
 
@@ -6,13 +6,18 @@ from dataclasses import fields
 from operator import attrgetter
 from typing import Any, Final
 
-from hermes_tui.model import CacheEvent, Request, Spend, Usage
+from hermes_tui.model import CacheEvent, Request, SessionRow, Spend, StoreRef, Usage
 
 _SPEND: Final = tuple(field.name for field in fields(Spend))
 _REQUEST: Final = tuple(field.name for field in fields(Request))
+_ROW: Final = tuple(field.name for field in fields(SessionRow) if field.name not in ("store", "cost"))
+"""The store is that which is asked, and knows no prices."""
 _GET_USAGE: Final = attrgetter(*(field.name for field in fields(Usage)))
 _GET_SPEND: Final = attrgetter(*_SPEND)
 _GET_REQUEST: Final = attrgetter(*_REQUEST)
+_GET_ROW: Final = attrgetter(*_ROW)
+_ROW_USED, _ROW_SPENT = _ROW.index("usage"), _ROW.index("spend")
+_ROW_TUPLES: Final = (_ROW.index("models"), _ROW.index("hit_rates"))
 _SPENT: Final = _SPEND.index("usage")
 _USED: Final = _REQUEST.index("usage")
 _EVENTS: Final = _REQUEST.index("events")
@@ -49,3 +54,20 @@ def load_request(values: list[Any]) -> Request:
     values[_USED] = Usage(*values[_USED])
     values[_EVENTS] = tuple(CacheEvent(*event) for event in values[_EVENTS])
     return Request(*values)
+
+
+def dump_row(row: SessionRow) -> list[object]:
+    """Its fields in their order, without the store and the cost."""
+    values = list(_GET_ROW(row))
+    values[_ROW_USED] = None if row.usage is None else dump_usage(row.usage)
+    values[_ROW_SPENT] = [dump_spend(spend) for spend in row.spend]
+    return values
+
+
+def load_row(store: StoreRef, values: list[Any]) -> SessionRow:
+    """What :func:`dump_row` gave, of this store; the list is used up."""
+    values[_ROW_USED] = None if values[_ROW_USED] is None else Usage(*values[_ROW_USED])
+    values[_ROW_SPENT] = tuple(map(load_spend, values[_ROW_SPENT]))
+    for place in _ROW_TUPLES:
+        values[place] = tuple(values[place])
+    return SessionRow(store, *values)

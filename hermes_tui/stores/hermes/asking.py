@@ -7,11 +7,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from hermes_tui.storage.errors import SchemaDrift
-from hermes_tui.storage.reading import Interrupts, ReadConnection, read_only
-from hermes_tui.stores.hermes.schema import Schema, read_schema
+from hermes_tui.storage.interrupts import Interrupts
 
 if TYPE_CHECKING:
+    from hermes_tui.storage.reading import ReadConnection
     from hermes_tui.stores.hermes.detours import Detours
+    from hermes_tui.stores.hermes.schema import Schema
 
 Answer = TypeVar("Answer")
 Arguments = ParamSpec("Arguments")
@@ -39,6 +40,9 @@ class Asking:
             StoreUnreadable: it cannot be opened or read, or holds no sessions.
             StorageError: the question was interrupted or took too long.
         """
+        # Imported late, SQLite with it: what is kept from the last run is answered without.
+        from hermes_tui.storage.reading import read_only
+
         with read_only(self.path, interrupts=self.interrupts) as connection:
             connection.detour = self._detour
             try:
@@ -57,6 +61,8 @@ class Asking:
             known = self._known
         if known is not None and known[0] == cookie:
             return known[1]
+        from hermes_tui.stores.hermes.schema import read_schema
+
         schema = read_schema(connection)
         with self._lock:
             self._known = (cookie, schema)

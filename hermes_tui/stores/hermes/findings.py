@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from hermes_tui.model import Finding, Origin, StoreRef, StoreState, StoreStatus
 from hermes_tui.storage.errors import Interrupted, StorageError, StoreDamaged
-from hermes_tui.storage.reading import ReadConnection
 from hermes_tui.stores.hermes.cells import EARLIEST, LATEST
 from hermes_tui.stores.hermes.discovery import Home, setting
 from hermes_tui.stores.hermes.schema import NEWEST_KNOWN, Schema
+
+if TYPE_CHECKING:
+    from hermes_tui.storage.reading import ReadConnection
 
 LARGE_WAL: Final = 64 << 20
 """Bytes; new builds limit the -wal to this (facts/hermes.md section 4)."""

@@ -25,6 +25,7 @@ from hermes_tui.stores.hermes.spend import (
     rows_of_session,
     session_usage,
 )
+from hermes_tui.stores.kept_answers import DatedRows
 from hermes_tui.text import RawText
 
 PREVIEW_CHARACTERS: Final = 60
@@ -152,13 +153,24 @@ class RowMaker:
     def _running(self, tip: Link, newest: Details, parts: Sequence[Link]) -> bool:
         if any(part.id in self.held for part in parts):
             return True
-        signs = [sign for sign in (tip.newest, newest.heartbeat, tip.started) if sign is not None]
-        return not tip.has_end and any(abs(self.now - sign) <= RUNNING_SECONDS for sign in signs)
+        return not tip.has_end and any(abs(self.now - sign) <= RUNNING_SECONDS for sign in _signs(tip, newest))
+
+    @property
+    def lasting(self) -> bool:
+        """Whether no row changes by the clock alone: nothing is held, and every sign of life is long past."""
+        latest = self.now - RUNNING_SECONDS
+        tips = ((link, self.details.get(link.id, NO_DETAILS)) for link in self.links.by_id.values())
+        return not self.held and all(link.has_end or max(_signs(link, own), default=0) < latest for link, own in tips)
 
     def _problems(self, link: Link) -> int:
         in_ring = any(link.id in ring for ring in self.links.rings)
         odd = link.bad_config + link.bad_time + link.unread + self.links.orphan(link) + in_ring
         return odd + self.lost.get(link.id, 0)
+
+
+def _signs(tip: Link, newest: Details) -> list[float]:
+    """When a session was seen alive."""
+    return [sign for sign in (tip.newest, newest.heartbeat, tip.started) if sign is not None]
 
 
 def last_active(link: Link) -> float | None:
@@ -201,22 +213,26 @@ def read_rows(
     *,
     conversation: bool,
     now: float,
-) -> dict[str, SessionRow]:
+) -> DatedRows:
     """Rows by the id that was asked for; those that are not there are left out.
 
     Of a damaged store, a session that cannot be read is a row with its id and a problem.
     """
+    lasting = True
 
     def read(some: Sequence[str]) -> dict[str, SessionRow]:
+        nonlocal lasting
         links = links_around(connection, schema, some)
         present = [links.by_id[identity] for identity in some if identity in links.by_id]
         maker = row_maker(connection, schema, ref, links, present, conversation=conversation, now=now)
+        lasting = lasting and maker.lasting
         return {link.id: maker.conversation(link) if conversation else maker.session(link) for link in present}
 
     found, lost = salvaged(read, ids)
     # An id that is not UTF-8 comes with U+FFFD in it, by which it cannot be asked for.
     unnamed = [identity for identity in ids if NOT_UTF8 in identity and identity not in found]
-    return found | {identity: _bare_row(ref, SessionId(identity)) for identity in (*lost, *unnamed)}
+    bare = {identity: _bare_row(ref, SessionId(identity)) for identity in (*lost, *unnamed)}
+    return DatedRows(found | bare, lasting)
 
 
 def _bare_row(ref: StoreRef, identity: SessionId) -> SessionRow:

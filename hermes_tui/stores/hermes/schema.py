@@ -6,11 +6,13 @@ written against what is there; what is missing is a NULL of the same name.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from hermes_tui.records import dataclass
 from hermes_tui.storage.errors import StoreDamaged, StoreUnreadable
-from hermes_tui.storage.reading import ReadConnection
+
+if TYPE_CHECKING:
+    from hermes_tui.storage.reading import ReadConnection
 
 NEWEST_KNOWN: Final = 30
 """Schema of the newest sources read (facts/hermes.md, head); a higher one is from the future."""

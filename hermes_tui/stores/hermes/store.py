@@ -32,24 +32,23 @@ from hermes_tui.model import (
     UsageReport,
 )
 from hermes_tui.storage.errors import NotPossible, StorageError, StoreBusy, StoreDamaged, StoreUnreadable
-from hermes_tui.storage.reading import ReadConnection
 from hermes_tui.storage.stamps import database_evidence, file_stamp
 from hermes_tui.stores.conversation import within
 from hermes_tui.stores.hermes.asking import Asking
 from hermes_tui.stores.hermes.discovery import DEFAULT_PROFILE, Home, default_root
 from hermes_tui.stores.hermes.findings import QuickLook, quick_look, quick_status
-from hermes_tui.stores.hermes.links import json_ids, links_around
-from hermes_tui.stores.hermes.newest_first import UNKNOWN, answers, read_newest_first
-from hermes_tui.stores.hermes.rows import read_rows
-from hermes_tui.stores.hermes.schema import Schema
 from hermes_tui.stores.kept_answers import (
+    FIRST_ROWS,
+    UNKNOWN,
     Answers,
     Asked,
+    DatedRows,
     Evidence,
     NothingKept,
     ask,
     kept_listing,
     kept_points,
+    kept_rows,
     kept_usage,
     lasting,
     usage_question,
@@ -57,9 +56,11 @@ from hermes_tui.stores.kept_answers import (
 
 if TYPE_CHECKING:
     from hermes_tui.storage.fulltext import Matcher
+    from hermes_tui.storage.reading import ReadConnection
     from hermes_tui.stores.hermes.changes import HermesChanges
     from hermes_tui.stores.hermes.legacy_logs import LegacyLog
     from hermes_tui.stores.hermes.overview import Overviews
+    from hermes_tui.stores.hermes.schema import Schema
     from hermes_tui.stores.hermes.transcript import HermesTranscript
     from hermes_tui.stores.protocol import ChangeVerb, Proposal, SearchFilters, Transcript
 
@@ -80,6 +81,8 @@ class HermesStore:
         self._environ = environ
         self._lock = threading.Lock()
         self._overviews: Overviews | None = None
+        self._top: tuple[ListQuery, tuple[SessionId, ...]] = (ListQuery(), ())
+        """The list that was asked for last, and its first ids."""
         self._legacy: tuple[object, dict[str, LegacyLog]] | None = None
 
     @property
@@ -136,12 +139,16 @@ class HermesStore:
         """The store's own rows as they were last answered, if nothing was written since."""
         if not lasting(query):
             return self._listing(query, limit)
-        return kept_listing(
+        found = kept_listing(
             lambda which: self._ask_kept("listing", which, query), limit, lambda: self._listing(query, limit)
         )
+        self._top = query, tuple(entry.id for entry in found.entries[:FIRST_ROWS])
+        return found
 
     def _listing(self, query: ListQuery, limit: int | None) -> Listing:
         """The store's own rows: the usual list of a large store by a short way."""
+        from hermes_tui.stores.hermes.newest_first import answers, read_newest_first
+
         if limit is not None and answers(query):
             short = read_newest_first(self._asking, query, limit)
             if short is not None:
@@ -174,9 +181,8 @@ class HermesStore:
         """Rows of sessions in the store and of those that are only logs."""
         found: dict[str, SessionRow] = {}
         if self._readable():
-            now = time.time()
             try:
-                found.update(self._asking.ask(read_rows, self.ref, ids, conversation=conversation, now=now))
+                found.update(self._own_rows(ids, conversation).by_id)
             except StoreBusy:
                 raise
             except StoreUnreadable:
@@ -188,6 +194,19 @@ class HermesStore:
 
             found.update({one: legacy_row(self.ref, logs[one]) for one in missing if one in logs})
         return [found[identity] for identity in ids if identity in found]
+
+    def _own_rows(self, ids: Sequence[SessionId], conversation: bool) -> DatedRows:
+        """The store's own rows; those at the top of a list as they were last answered, if nothing was written since."""
+
+        def read() -> DatedRows:
+            from hermes_tui.stores.hermes.rows import read_rows
+
+            return self._asking.ask(read_rows, self.ref, ids, conversation=conversation, now=time.time())
+
+        query, first = self._top
+        if not ids or tuple(ids) != first[: len(ids)]:
+            return read()
+        return kept_rows(self._ask_kept("rows", query, len(ids), conversation), self.ref, ids, read)
 
     def resolve(self, prefix: str) -> Sequence[SessionId]:
         """The id itself, else every id with this prefix."""
@@ -213,6 +232,8 @@ class HermesStore:
         if not self._readable() or session_id in self.only_in_logs():
             return (session_id,)
 
+        from hermes_tui.stores.hermes.links import links_around
+
         def question(connection: ReadConnection, schema: Schema) -> tuple[SessionId, ...]:
             links = links_around(connection, schema, [session_id])
             link = links.by_id.get(session_id)
@@ -232,6 +253,7 @@ class HermesStore:
 
     def _transcript(self, ids: Sequence[str], *, every_row: bool = False) -> HermesTranscript:
         from hermes_tui.stores.hermes.lineage import part_of
+        from hermes_tui.stores.hermes.links import links_around
         from hermes_tui.stores.hermes.transcript import HermesTranscript
 
         def question(connection: ReadConnection, schema: Schema) -> HermesTranscript:
@@ -404,6 +426,8 @@ class HermesStore:
 
 def _known(connection: ReadConnection, _: Schema, ids: Sequence[str]) -> frozenset[str]:
     """Which of these sessions the store has."""
+    from hermes_tui.stores.hermes.links import json_ids
+
     rows = connection.rows("SELECT id FROM sessions WHERE id IN (SELECT value FROM json_each(?))", (json_ids(ids),))
     return frozenset(str(row[0]) for row in rows)
 

@@ -15,7 +15,7 @@ import apsw
 import pytest
 
 from hermes_tui.mirror.answers import KeptAnswers
-from hermes_tui.model import ListQuery, SessionId
+from hermes_tui.model import ListQuery, SessionId, SessionRow
 from hermes_tui.stores.hermes.store import HermesStore
 
 from .samples import copied, stores
@@ -56,8 +56,21 @@ def everything(store: HermesStore) -> list[object]:
     """Every answer that may be kept."""
     found: list[object] = [store.listing(query, limit) for query in QUERIES for limit in (3, None)]
     found += [store.usage(grouping, None, None, UTC) for grouping in GROUPINGS]  # type: ignore[arg-type]
+    found += [first_rows(store, query) for query in QUERIES]
     found += [store.usage("model", 1.7e9, None, UTC), list(store.requests(None, 0.0)), store.status()]
     return found
+
+
+def first_rows(store: HermesStore, query: ListQuery, limit: int = 4) -> list[SessionRow]:
+    """The rows at the top of a list, as a screen asks for them."""
+    ids = [entry.id for entry in store.listing(query, limit).entries]
+    return store.rows(ids, conversation=not query.sessions)
+
+
+def without_logs(home: Path) -> None:
+    """Which of them the database has is asked anew each time."""
+    for folder in ("sessions", "pending_messages"):
+        shutil.rmtree(home / folder, ignore_errors=True)
 
 
 def no_asking(store: HermesStore) -> HermesStore:
@@ -95,8 +108,7 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.usefixtures("settled")
 def test_an_unchanged_store_is_not_opened_for_what_was_kept(home: Path, tmp_path: Path) -> None:
-    for folder in ("sessions", "pending_messages"):
-        shutil.rmtree(home / folder, ignore_errors=True)
+    without_logs(home)
     fresh = everything(opened(home))
     assert everything(opened(home, tmp_path / "kept")) == fresh, "kept while it is answered"
     assert everything(no_asking(opened(home, tmp_path / "kept"))) == fresh
@@ -242,3 +254,38 @@ def test_a_log_beside_the_store_that_grows_moves_the_stamp(home: Path) -> None:
         file.write('{"role": "assistant", "content": "two"}\n')
     assert store.stamp() != before, "its folder did not change"
     assert store.rows([SessionId("20250101_101010_aaaaaa")]) != rows
+
+
+LIVELY = {
+    "was written to a moment ago": "UPDATE messages SET timestamp = {now} - 200",
+    "will be begun tomorrow": "UPDATE sessions SET started_at = {now} + 86400",
+    "is held": "INSERT INTO compression_locks(session_id, holder, acquired_at, expires_at)"
+    " SELECT id, 'x', 1, {now} + 99 FROM sessions LIMIT 1",
+}
+
+
+@pytest.mark.usefixtures("settled")
+@pytest.mark.parametrize("change", LIVELY)
+def test_rows_that_may_change_by_the_clock_alone_are_not_kept(home: Path, tmp_path: Path, change: str) -> None:
+    without_logs(home)
+    write(home, "UPDATE sessions SET ended_at = NULL").close()
+    first_rows(opened(home, tmp_path / "kept"), ListQuery())
+    assert first_rows(no_asking(opened(home, tmp_path / "kept")), ListQuery())
+    write(home, LIVELY[change].format(now=time.time())).close()
+    first_rows(opened(home, tmp_path / "kept"), ListQuery())
+    with pytest.raises(AssertionError, match="opened"):
+        first_rows(no_asking(opened(home, tmp_path / "kept")), ListQuery())
+
+
+@pytest.mark.usefixtures("settled")
+def test_only_the_rows_at_the_top_of_a_list_are_kept(home: Path, tmp_path: Path) -> None:
+    store = opened(home, tmp_path / "kept")
+    rows = first_rows(store, ListQuery(), 6)
+    files = len(list((tmp_path / "kept").iterdir()))
+    assert store.rows([row.id for row in rows[2:]]) == rows[2:]
+    assert len(list((tmp_path / "kept").iterdir())) == files
+    again = opened(home, tmp_path / "kept")
+    again.listing(ListQuery(), 6)
+    # As many as were kept, but of others.
+    other = [SessionId(row.id) for row in reversed(rows)]
+    assert [row.id for row in again.rows(other)] == other
