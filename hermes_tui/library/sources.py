@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
@@ -192,6 +191,8 @@ def nothing_there(paths: Sequence[str]) -> StoreFailed:
         place for path in paths if path not in absent and (place := registry.store_around(Path(path).expanduser()))
     ]
     if around:
+        import shlex
+
         where = shlex.quote(str(around[0].path))
         return StoreFailed(f"{named} is only part of a {around[0].agent} store", f"Give the whole: --store {where}")
     return StoreFailed(

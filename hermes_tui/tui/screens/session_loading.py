@@ -14,7 +14,6 @@ from textual.worker import get_current_worker
 from hermes_tui.library import catalog
 from hermes_tui.library.beginning import FIRST, Beginning
 from hermes_tui.library.catalog import CatalogEntry, CatalogListing
-from hermes_tui.library.drop_marks import marked
 from hermes_tui.library.failures import StoreFailed
 from hermes_tui.library.sources import Library
 from hermes_tui.model import SessionRow
@@ -172,6 +171,9 @@ class LoadingList(ChangingList):
     def _mark(self, number: int, page: int, rows: Sequence[SessionRow | None]) -> None:
         if self.desk.library is None:
             return
+        # Imported late: the first rows are on the screen by now.
+        from hermes_tui.library.drop_marks import marked
+
         known = [row for row in rows if row is not None]
         marks = {(row.store.name, row.id): row for row in marked(self.desk.library, known)}
         if any(row.worst_drop_lost for row in marks.values()):
