@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 from hermes_tui.library.prices import DEFAULT_PRICES, PriceTable
 from hermes_tui.library.sources import Found, Library, StoreFailure, store_failure
-from hermes_tui.model import Listing, ListOrder, ListQuery, SessionId, SessionRow, Spend, StoreStatus
+from hermes_tui.model import ListEntry, Listing, ListOrder, ListQuery, SessionId, SessionRow, Spend, StoreStatus
 from hermes_tui.records import dataclass
 from hermes_tui.storage.errors import Interrupted, StorageError
 from hermes_tui.stores.conversation import order_value
@@ -32,11 +32,66 @@ class CatalogEntry:
     """What its usage is priced with."""
 
 
+class StoreEntries(Sequence[CatalogEntry]):
+    """The entries of one store, each made when it is looked at: of 70,000 a screen shows some dozens."""
+
+    __slots__ = ("_found", "_prices", "_store")
+
+    def __init__(self, store: Store, found: tuple[ListEntry, ...], prices: PriceTable) -> None:
+        self._store = store
+        self._found = found
+        self._prices = prices
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    @overload
+    def __getitem__(self, at: int) -> CatalogEntry: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[CatalogEntry]: ...
+
+    def __getitem__(self, at: int | slice) -> CatalogEntry | Sequence[CatalogEntry]:
+        if isinstance(at, slice):
+            return StoreEntries(self._store, self._found[at], self._prices)
+        return CatalogEntry(self._store, self._found[at].id, self._prices)
+
+    def keys(self) -> Iterator[tuple[str, SessionId]]:
+        """See :func:`keys_of`."""
+        name = self._store.ref.name
+        return ((name, entry.id) for entry in self._found)
+
+    def behind(self, newest: StoreEntries) -> StoreEntries | None:
+        """See :func:`behind`; ``None``: the others are of another store."""
+        if newest._store is not self._store:
+            return None
+        ids = {entry.id for entry in newest._found}
+        rest = [entry for entry in self._found if entry.id not in ids]
+        return StoreEntries(self._store, (*newest._found, *rest), self._prices)
+
+
+def keys_of(entries: Sequence[CatalogEntry]) -> Iterator[tuple[str, SessionId]]:
+    """Store name and id of each entry: what stays the same when a list is read again."""
+    if isinstance(entries, StoreEntries):
+        return entries.keys()
+    return ((entry.store.ref.name, entry.id) for entry in entries)
+
+
+def behind(newest: Sequence[CatalogEntry], known: Sequence[CatalogEntry]) -> Sequence[CatalogEntry]:
+    """The newest entries, and behind them those that were known and are not among them."""
+    if isinstance(newest, StoreEntries) and isinstance(known, StoreEntries):
+        found = known.behind(newest)
+        if found is not None:
+            return found
+    among = set(keys_of(newest))
+    return (*newest, *(entry for entry, key in zip(known, keys_of(known), strict=True) if key not in among))
+
+
 @dataclass(frozen=True, slots=True)
 class CatalogListing:
     """The merged list."""
 
-    entries: tuple[CatalogEntry, ...]
+    entries: Sequence[CatalogEntry]
     total: int
     """Rows that match, before a limit."""
     left_out: dict[str, int]
@@ -53,6 +108,30 @@ def listing(library: Library, query: ListQuery, limit: int | None = None) -> Cat
     left_out: Counter[str] = Counter()
     for _, answer in answers:
         left_out.update(answer.left_out)
+    entries: Sequence[CatalogEntry]
+    if len(answers) == 1 and not by_cost:
+        store, answer = answers[0]
+        entries = StoreEntries(store, answer.entries[:limit], library.prices)
+    else:
+        entries = _merged(library, answers, failures, limit, by_cost=by_cost)
+    return CatalogListing(
+        entries=entries,
+        total=sum(answer.total for _, answer in answers),
+        left_out={reason: count for reason, count in left_out.items() if count},
+        stores=statuses(library),
+        failures=tuple(failures),
+    )
+
+
+def _merged(
+    library: Library,
+    answers: Sequence[tuple[Store, Listing]],
+    failures: list[StoreFailure],
+    limit: int | None,
+    *,
+    by_cost: bool,
+) -> tuple[CatalogEntry, ...]:
+    """The entries of several stores in one order; what could not be priced is added to the failures."""
     merged: list[list[tuple[float, CatalogEntry]]] = []
     for store, answer in answers:
         entries = [(entry.order, CatalogEntry(store, entry.id, library.prices)) for entry in answer.entries]
@@ -67,13 +146,7 @@ def listing(library: Library, query: ListQuery, limit: int | None = None) -> Cat
         merged.append(entries)
     # Stable: rows of equal order keep the order of their store, stores the order they were found in.
     ordered = heapq.merge(*merged, key=lambda pair: -pair[0])
-    return CatalogListing(
-        entries=tuple(entry for _, entry in islice(ordered, limit)),
-        total=sum(answer.total for _, answer in answers),
-        left_out={reason: count for reason, count in left_out.items() if count},
-        stores=statuses(library),
-        failures=tuple(failures),
-    )
+    return tuple(entry for _, entry in islice(ordered, limit))
 
 
 def _by_cost(library: Library, store: Store, answer: Listing) -> list[tuple[float, CatalogEntry]]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Container, Sequence
+from operator import itemgetter
 from typing import Final, NamedTuple, TypeVar
 
 from hermes_tui.model import ListEntry, Listing, ListQuery
@@ -28,6 +29,8 @@ from hermes_tui.text import RawText
 Answer = TypeVar("Answer")
 _ENTRY: Final = tuple.__new__
 """Makes an entry without the detour of its constructor: a store has 70,000."""
+MOST_TEXTS: Final = 8
+"""So many texts that were typed are remembered with their rows; 70,000 rows are half a megabyte."""
 _NEEDED: Final = ("id", "parent_session_id", "end_reason", "source", "started_at")
 
 
@@ -57,6 +60,32 @@ class Details(NamedTuple):
     sources: dict[str, str | None]
     users: Container[str] = frozenset()
     """Sessions the model asked for took part in."""
+
+
+class _Found:
+    """Rows with the texts that were asked for last: the next letter is looked for in the rows with those before it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._among: Sequence[ListEntry] = ()
+        self._rows: dict[str, Sequence[ListEntry]] = {}
+
+    def with_text(
+        self, among: Sequence[ListEntry], wanted: str, has: Callable[[ListEntry], bool]
+    ) -> Sequence[ListEntry]:
+        """Those of these rows that have the text; ``has`` looks into one."""
+        with self._lock:
+            if among is not self._among:
+                self._among, self._rows = among, {}
+            known = [(len(rows), rows) for text, rows in self._rows.items() if text in wanted]
+        _, fewest = min(known, default=(0, among), key=itemgetter(0))
+        rows = self._rows.get(wanted) or [entry for entry in fewest if has(entry)]
+        with self._lock:
+            if among is self._among:
+                self._rows[wanted] = rows
+                while len(self._rows) > MOST_TEXTS:
+                    del self._rows[next(iter(self._rows))]
+        return rows
 
 
 class Overviews:
@@ -92,13 +121,16 @@ class Overviews:
 
     def _with_text(
         self, entries: Sequence[ListEntry], wanted: str, overview: Overview, stamp: object
-    ) -> list[ListEntry]:
+    ) -> Sequence[ListEntry]:
         """Rows with the text in title, id, source, model, folder or preview."""
         texts = self._keep(stamp, "texts", lambda: self._asking.ask(_filter_texts, overview))
         previews = self._keep(
             stamp, "previews", lambda: _folded_previews(overview, self._asking.ask(first_prompts, list(texts)))
         )
-        return [entry for entry in entries if wanted in texts[entry.id] or wanted in previews.get(entry.id, "")]
+        looked_into = self._keep(stamp, "found", lambda: _Found())
+        return looked_into.with_text(
+            entries, wanted, lambda entry: wanted in texts[entry.id] or wanted in previews.get(entry.id, "")
+        )
 
     def _keep(self, stamp: object, name: str, make: Callable[[], Answer]) -> Answer:
         """What was made for this stamp, else made now; ``stamp`` is older than what is read then."""

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Literal
 from textual import work
 from textual.message import Message
 
+from hermes_tui.library.catalog import keys_of
 from hermes_tui.library.sources import Found
 from hermes_tui.text import clean_line
 from hermes_tui.tui.desk import Desk
 from hermes_tui.tui.screens.place import Place
 from hermes_tui.tui.views.facets import Facets
-from hermes_tui.tui.widgets.session_list import Key, SessionList, found_at, key_of
+from hermes_tui.tui.widgets.session_list import Key, SessionList, found_at
 
 if TYPE_CHECKING:
     from hermes_tui.library.annotations import Annotation
@@ -45,7 +46,7 @@ class ChangingList(Place):
         """The selected conversations, those a filter hides now too, else the one under the cursor."""
         rows = self.rows
         if rows.picked:
-            shown = [found_at(entry) for entry in rows.entries if key_of(entry) in rows.picked]
+            shown = [found_at(rows.entries[at]) for at, key in enumerate(keys_of(rows.entries)) if key in rows.picked]
             return [*shown, *self._away({(found.store.ref.name, found.session_id) for found in shown})]
         return [found_at(rows.entry)] if rows.entry is not None else []
 

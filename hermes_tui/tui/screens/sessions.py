@@ -16,7 +16,7 @@ from textual.widgets import Input
 from textual.worker import get_current_worker
 
 from hermes_tui.library.beginning import PAGE
-from hermes_tui.library.catalog import CatalogEntry, CatalogListing
+from hermes_tui.library.catalog import CatalogEntry, CatalogListing, behind, keys_of
 from hermes_tui.library.commands import commands_of
 from hermes_tui.library.sources import Found, Library
 from hermes_tui.model import ListOrder, SessionRow
@@ -179,8 +179,7 @@ class SessionsScreen(LoadingList):
         entries = event.listing.entries
         if not event.whole and self._listed_facets == event.facets:
             # The newest rows stand before what was known; all ids are read now and then.
-            newest = {key_of(entry) for entry in entries}
-            entries = (*entries, *(entry for entry in rows.entries if key_of(entry) not in newest))
+            entries = behind(entries, rows.entries)
         entries = self._annotated(entries)
         another = self._listed_facets is not None and event.facets != self._listed_facets
         self._listing, self._stamps, self._listed_facets = event.listing, event.stamps, event.facets
@@ -265,7 +264,7 @@ class SessionsScreen(LoadingList):
         if self.facets.pinned or self.facets.tag:
             self.load_list()
 
-    def _annotated(self, entries: tuple[CatalogEntry, ...]) -> tuple[CatalogEntry, ...]:
+    def _annotated(self, entries: Sequence[CatalogEntry]) -> Sequence[CatalogEntry]:
         """The entries that a facet of ours leaves."""
         pinned, tag = self.facets.pinned, self.facets.tag
         if not pinned and tag is None:
@@ -273,10 +272,8 @@ class SessionsScreen(LoadingList):
         said = self.rows.annotations
         return tuple(
             entry
-            for entry in entries
-            if (one := said.get(key_of(entry))) is not None
-            and (one.pinned or not pinned)
-            and (tag is None or tag in one.tags)
+            for entry, key in zip(entries, keys_of(entries), strict=True)
+            if (one := said.get(key)) is not None and (one.pinned or not pinned) and (tag is None or tag in one.tags)
         )
 
     # Live.
@@ -514,7 +511,7 @@ class SessionsScreen(LoadingList):
 
     def action_pick_all(self) -> None:
         rows = self.rows
-        everything = {key_of(entry) for entry in rows.entries}
+        everything = set(keys_of(rows.entries))
         rows.picked = set() if rows.picked == everything else everything
         rows.away = 0
         rows.refresh()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from textual.message import Message
 
 from hermes_tui.library.beginning import PAGE
-from hermes_tui.library.catalog import CatalogEntry
+from hermes_tui.library.catalog import CatalogEntry, keys_of
 from hermes_tui.library.sources import Found
 from hermes_tui.model import SessionId, SessionRow
 from hermes_tui.records import dataclass
@@ -78,14 +78,9 @@ class SessionList(VirtualList):
         """
         fresh = another or not self.entries
         self.entries = entries
-        self.away = len(self.picked - {key_of(entry) for entry in entries}) if self.picked else 0
-        cursor = 0
-        found = False
-        if keep is not None:
-            for at, entry in enumerate(entries):
-                if entry.id == keep[1] and entry.store.ref.name == keep[0]:
-                    cursor, found = at, True
-                    break
+        self.away = len(self.picked.difference(keys_of(entries))) if self.picked else 0
+        place = next((at for at, key in enumerate(keys_of(entries)) if key == keep), None) if keep is not None else None
+        cursor, found = place or 0, place is not None
         self._pages.clear()
         self._missing.clear()
         at_top = self.scroll_offset.y == 0 and self.cursor == 0

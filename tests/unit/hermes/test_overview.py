@@ -9,7 +9,7 @@ import apsw
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hermes_tui.model import ListQuery
+from hermes_tui.model import ListEntry, ListQuery, SessionId
 from hermes_tui.stores.hermes import overview
 from hermes_tui.stores.hermes.listing import read_listing
 from hermes_tui.stores.hermes.rows import first_prompts, read_previews
@@ -32,7 +32,7 @@ QUERY = st.builds(
     archived=st.booleans(),
     children=st.booleans(),
     automated=st.booleans(),
-    text=st.sampled_from(["", "alpha", "GAMMA", "s", "cli", "STRASSE", "/work", "\n"]),
+    text=st.sampled_from(["", "a", "al", "alpha", "lpha", "GAMMA", "s", "cli", "STRASSE", "/work", "\n"]),
 )
 
 
@@ -41,7 +41,7 @@ QUERY = st.builds(
     st.lists(SESSION, min_size=1, max_size=COUNT),
     st.lists(st.tuples(WORDS, WORDS, WORDS), min_size=COUNT, max_size=COUNT),
     st.lists(MESSAGE, max_size=12),
-    st.lists(QUERY, min_size=1, max_size=4),
+    st.lists(QUERY, min_size=1, max_size=6),
     st.sampled_from([None, 1, 3]),
 )
 def test_both_ways_agree(
@@ -89,3 +89,34 @@ def test_a_change_of_the_store_makes_it_anew(tmp_path: Path) -> None:
     connection.execute("UPDATE messages SET content = 'Hello there' WHERE session_id = 's1'")
     connection.close()
     assert [entry.id for entry in store.listing(query).entries] == ["s1"]
+
+
+def test_a_letter_more_is_looked_for_among_the_rows_of_the_letters_before() -> None:
+    words = ("gate", "gateway", "gap", "other")
+    rows = tuple(ListEntry(SessionId(word), 0.0) for word in words)
+    looked: list[str] = []
+    found = overview._Found()
+
+    def typed(text: str, among: tuple[ListEntry, ...] = rows) -> list[str]:
+        looked.clear()
+
+        def has(entry: ListEntry) -> bool:
+            looked.append(entry.id)
+            return text in entry.id
+
+        return [entry.id for entry in found.with_text(among, text, has)]
+
+    assert typed("ga") == ["gate", "gateway", "gap"]
+    assert looked == list(words)
+    assert typed("gat") == ["gate", "gateway"]
+    assert looked == ["gate", "gateway", "gap"]
+    assert typed("ga") == ["gate", "gateway", "gap"]
+    assert not looked, "it was typed before"
+    assert typed("r") == ["other"]
+    assert looked == list(words), "a word with other letters may be in any row"
+    assert typed("gat", rows[1:]) == ["gateway"]
+    assert looked == list(words[1:]), "another list"
+    for number in range(overview.MOST_TEXTS):
+        typed(str(number), rows[1:])
+    typed("gat", rows[1:])
+    assert looked == list(words[1:]), "it was forgotten"

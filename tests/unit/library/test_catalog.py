@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from hermes_tui.library.catalog import listing, readable_rows, rows
+from hermes_tui.library.catalog import CatalogEntry, StoreEntries, behind, keys_of, listing, readable_rows, rows
 from hermes_tui.model import ListQuery, SessionId, SessionRow, UsageReport
 from hermes_tui.storage.errors import StoreDamaged
 from tests.unit.library.fake_store import session, store_named
@@ -43,3 +43,23 @@ def test_a_store_whose_usage_fails_is_still_listed_by_cost(monkeypatch: pytest.M
     found = listing(library_of(store), ListQuery(order="cost"))
     assert [entry.id for entry in found.entries] == ["one"]
     assert [failure.ref.name for failure in found.failures] == ["claude"]
+
+
+@pytest.mark.parametrize("names", [("claude",), ("claude", "codex")])
+def test_entries_of_one_store_are_a_sequence_as_those_of_several_are(names: tuple[str, ...]) -> None:
+    stores = [store_named(name) for name in names]
+    for number in range(4):
+        for store in stores:
+            session(store, f"{number}-in-{store.ref.name}")
+    library = library_of(*stores)
+    entries = listing(library, ListQuery()).entries
+    assert isinstance(entries, StoreEntries) is (len(names) == 1)
+    each = [entries[at] for at in range(len(entries))]
+    assert len(each) == 4 * len(names)
+    assert list(entries) == list(entries[:2]) + list(entries[2:]) == each
+    assert entries[-1] == each[-1]
+    assert list(keys_of(entries)) == [(entry.store.ref.name, entry.id) for entry in each]
+    assert list(listing(library, ListQuery(), 3).entries) == each[:3]
+    newest = (each[2], CatalogEntry(stores[0], SessionId("new"), library.prices))
+    assert list(behind(newest, entries)) == [*newest, each[0], each[1], *each[3:]]
+    assert list(behind(entries[2:], entries)) == [*each[2:], *each[:2]]
