@@ -34,6 +34,8 @@ FIRST_ROWS: Final = (2, 40)
 """Rows looked at for the first prompt: of all sessions, then of those that did not begin with one."""
 PREVIEW_BYTES: Final = 1024
 """Enough for 60 characters behind some white space."""
+SESSIONS_AT_ONCE: Final = 2_000
+"""So many sessions are looked through for their prompts in one statement."""
 NOT_UTF8: Final = "\ufffd"
 _DETAILS: Final = (
     "id",
@@ -347,12 +349,18 @@ def read_previews(connection: ReadConnection, schema: Schema, ids: Sequence[str]
 def first_prompts(connection: ReadConnection, schema: Schema, ids: Sequence[str]) -> dict[str, RawText]:
     """The same for every session of a store: one pass finds those that begin with their prompt."""
     found: dict[str, RawText] = {}
-    wanted = frozenset(ids)
+    wanted = sorted(set(ids))
     if schema.has("messages", "id", "session_id", "role", "content"):
-        where = "m.id IN (SELECT min(id) FROM messages GROUP BY session_id)"
-        for identity, content, flagged, display in connection.rows(_prompt_query(schema, "messages m", where)):
-            if identity in wanted and (preview := _preview_of(content, flagged, display)):
-                found[identity] = preview
+        # In pieces: a kilobyte of each of 70,000 prompts is more than everything else the program holds.
+        for start in range(0, len(wanted), SESSIONS_AT_ONCE):
+            until = wanted[start + SESSIONS_AT_ONCE : start + SESSIONS_AT_ONCE + 1]
+            within = f"session_id >= ?{' AND session_id < ?' if until else ''}"
+            where = f"m.id IN (SELECT min(id) FROM messages WHERE {within} GROUP BY session_id)"
+            rows = connection.rows(_prompt_query(schema, "messages m", where), (wanted[start], *until))
+            for identity, content, flagged, display in rows:
+                if preview := _preview_of(content, flagged, display):
+                    found[identity] = preview
+    found = {identity: found[identity] for identity in wanted if identity in found}
     return read_previews(connection, schema, [identity for identity in ids if identity not in found]) | found
 
 
