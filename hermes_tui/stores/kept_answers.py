@@ -98,6 +98,11 @@ class Asked(NamedTuple):
         """The kept answer as JSON values, if it may be believed."""
         return None if self.before is None else self.answers.find(self.question, self._seen(self.before))
 
+    @property
+    def lasts(self) -> bool:
+        """Whether an answer would be kept."""
+        return self.before is not None and self.before.settled
+
     def keep(self, answer: object) -> None:
         """Keep what was answered, unless what it was made from may have changed meanwhile."""
         before = self.before
@@ -227,7 +232,7 @@ def kept_rows(asked: Asked, store: StoreRef, ids: Sequence[SessionId], make: Cal
         return DatedRows({identity: load_row(store, row) for identity, row in zip(*kept, strict=True)}, lasting=True)
     found = make()
     rows = [found.by_id[identity] for identity in ids if identity in found.by_id]
-    if found.lasting and len(rows) == len(ids) and all(map(_plain, rows)):
+    if asked.lasts and found.lasting and len(rows) == len(ids) and all(map(_plain, rows)):
         asked.keep([list(ids), list(map(dump_row, rows))])
     return found
 

@@ -8,9 +8,10 @@ Only sessions near the top are then put together to conversations, by the same r
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from heapq import merge
 from itertools import islice
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from hermes_tui.model import ListEntry, Listing, ListQuery, SessionId
 from hermes_tui.storage.aside import Aside
@@ -30,11 +31,15 @@ from hermes_tui.stores.hermes.links import (
 )
 from hermes_tui.stores.hermes.schema import Schema
 
+Answer = TypeVar("Answer")
+
 WORTH_IT: Final = 3_000
 """Sessions from which two connections pay."""
 UNKNOWN: Final = float("-inf")
 MOST_SUSPECTS: Final = 500
 """Parents that were written after their child; more of them are looked at the general way."""
+LOWER: Final = 0.48
+"""The part of the sessions that is looked through in the thread that asks, which puts the first page together too."""
 SPARE: Final = 30
 """Candidates beyond the limit that are looked at first."""
 REASONS: Final = ("archived", "delegated", "tool", "hidden")
@@ -54,8 +59,10 @@ class _Halves(NamedTuple):
 
     sessions: int
     """Of the whole store."""
+    middle: str
+    """The id of the row in the middle."""
     row: int
-    """The first row of the upper half."""
+    """The first row of what is looked through beside; the lower part is less, for it is done with the first page."""
     id: str
     """Its id."""
     unnamed: int
@@ -82,14 +89,6 @@ class _Looked(NamedTuple):
         return _Looked(self.looked_at + other.looked_at, self.listed + other.listed, sums, self.odd + other.odd)
 
 
-class _Half(NamedTuple):
-    """What one half of the sessions has to say."""
-
-    newest: list[Newest]
-    """The newest first."""
-    looked: _Looked
-
-
 def answers(query: ListQuery) -> bool:
     """Whether this is the usual list."""
     usual = ListQuery(archived=query.archived, children=query.children)
@@ -106,21 +105,35 @@ def _read(connection: ReadConnection, schema: Schema, asking: Asking, query: Lis
     halves = _halves(connection, schema, most)
     if halves is None:
         return None
-    aside = Aside(lambda: asking.ask(_half, query, halves, most, upper=True))
-    try:
-        lower = _half(connection, schema, query, halves, most, upper=False)
-    finally:
-        # Nothing goes on reading after the question is over.
-        aside.join()
-    upper = aside.answer()
-    looked = lower.looked.with_(upper.looked)
-    candidates = list(islice(merge(lower.newest, upper.newest, reverse=True), most))
-    entries = _listed(connection, schema, query, candidates, limit, looked.odd)
+    newest = _beside(
+        lambda: asking.ask(_newest, halves, most, upper=True),
+        lambda: _newest(connection, schema, halves, most, upper=False),
+    )
+    entries: list[ListEntry] = []
+
+    def listed_and_looked() -> _Looked:
+        candidates = list(islice(merge(*newest, reverse=True), most))
+        entries.extend(_listed(connection, schema, query, candidates, limit))
+        return _looked_at(connection, schema, query, halves, upper=False)
+
+    upper, lower = _beside(lambda: asking.ask(_looked_at, query, halves, upper=True), listed_and_looked)
+    looked = lower.with_(upper)
     listed = halves.sessions - looked.looked_at + looked.listed
-    if entries is None or len(entries) < min(limit, listed):
+    if len(entries) < min(limit, listed) or (looked.odd and _may_ring(connection, schema, looked.odd)):
         return None
     left = {name: number for name, number in zip(REASONS, looked.left_out, strict=True) if number}
     return Listing(tuple(entries), listed, left)
+
+
+def _beside(other: Callable[[], Answer], own: Callable[[], Answer]) -> tuple[Answer, Answer]:
+    """The answers to two questions, the first one asked in a thread of its own."""
+    aside = Aside(other)
+    try:
+        answer = own()
+    finally:
+        # Nothing goes on reading after the question is over.
+        aside.join()
+    return aside.answer(), answer
 
 
 def _halves(connection: ReadConnection, schema: Schema, most: int) -> _Halves | None:
@@ -133,9 +146,12 @@ def _halves(connection: ReadConnection, schema: Schema, most: int) -> _Halves | 
     many = connection.one("SELECT count(*) FROM (SELECT 1 FROM sessions LIMIT ?)", (WORTH_IT,))
     if many is None or many[0] < WORTH_IT:
         return None
-    middle = connection.one(
-        "SELECT rowid, id FROM sessions WHERE rowid >= (SELECT max(rowid) FROM sessions) / 2 AND typeof(id) = 'text'"
-        " LIMIT 1"
+    middle, cut = (
+        connection.one(
+            f"SELECT rowid, id FROM sessions WHERE rowid >= (SELECT max(rowid) FROM sessions) * {share}"
+            " AND typeof(id) = 'text' LIMIT 1"
+        )
+        for share in (0.5, LOWER)
     )
     # In an index NULL and numbers lie before texts, BLOBs behind them.
     found = connection.one(
@@ -143,9 +159,9 @@ def _halves(connection: ReadConnection, schema: Schema, most: int) -> _Halves | 
         " (SELECT count(*) FROM sessions WHERE id < '') + (SELECT count(*) FROM sessions WHERE id >= x''),"
         " EXISTS (SELECT 1 FROM sessions WHERE parent_session_id < '' OR parent_session_id >= x'')"
     )
-    if middle is None or found is None or found[2]:
+    if middle is None or cut is None or found is None or found[2]:
         return None
-    return _Halves(found[0] - found[1], middle[0], middle[1], found[1], _active_since(connection, schema, most))
+    return _Halves(found[0] - found[1], middle[1], cut[0], cut[1], found[1], _active_since(connection, schema, most))
 
 
 def _active_since(connection: ReadConnection, schema: Schema, most: int) -> float | None:
@@ -155,22 +171,18 @@ def _active_since(connection: ReadConnection, schema: Schema, most: int) -> floa
     return found[-1][0] if len(found) == most and found[-1][0] >= EARLIEST else None
 
 
-def _half(
-    connection: ReadConnection, schema: Schema, query: ListQuery, halves: _Halves, most: int, *, upper: bool
-) -> _Half:
-    return _Half(
-        _newest(connection, schema, halves, most, upper=upper),
-        _roots(connection, schema, query, halves, upper=upper).with_(
-            _children(connection, schema, query, halves, upper=upper)
-        ),
-    )
+def _looked_at(
+    connection: ReadConnection, schema: Schema, query: ListQuery, halves: _Halves, *, upper: bool
+) -> _Looked:
+    roots = _roots(connection, schema, query, halves, upper=upper)
+    return roots.with_(_children(connection, schema, query, halves, upper=upper))
 
 
 def _newest(connection: ReadConnection, schema: Schema, halves: _Halves, most: int, *, upper: bool) -> list[Newest]:
     """The sessions of one half with the newest activity, the newest first."""
     # In an index texts lie between numbers and BLOBs; asking each for its type takes longer than a range.
     half = "s.id >= :middle AND s.id < x''" if upper else "s.id >= '' AND s.id < :middle"
-    bound = {"middle": halves.id, "since": halves.since, "most": most}
+    bound = {"middle": halves.middle, "since": halves.since, "most": most}
     if halves.since is None:
         sql = f"{_activity_query(schema, f'WHERE {half}')} LIMIT :most"
         return [Newest(*row) for row in connection.rows(sql, bound)]
@@ -211,14 +223,13 @@ def _roots(connection: ReadConnection, schema: Schema, query: ListQuery, halves:
     """Sessions of one half that name no parent; most nothing leaves out, and the beginning of their row says so."""
     archived, hidden = (schema.column("sessions", name, "s") for name in ("archived", "hidden"))
     config = schema.column("sessions", "model_config", "s")
-    # octet_length, because it does not read the parent: that lies behind a long prompt. What few sessions have is
-    # asked for first.
+    # octet_length, because it does not read the parent: that lies behind a long prompt.
     found = f"""SELECT {parentless_kind(schema)} AS kind, s.source AS source, {archived} AS archived,
             {hidden} AS hidden, 0 AS odd
         FROM sessions s
         WHERE s.rowid {">=" if upper else "<"} :middle
-            AND (s.source = 'tool' OR {archived} <> 0 OR {hidden} <> 0 OR instr({config}, '_from'))
-            AND ifnull(octet_length(s.parent_session_id), 0) = 0{_named(halves)}"""
+            AND ifnull(octet_length(s.parent_session_id), 0) = 0
+            AND (s.source = 'tool' OR {archived} <> 0 OR {hidden} <> 0 OR instr({config}, '_from')){_named(halves)}"""
     return _looked(connection, query, found, {"middle": halves.row})
 
 
@@ -267,14 +278,12 @@ def _may_ring(connection: ReadConnection, schema: Schema, odd: int) -> bool:
 
 
 def _listed(
-    connection: ReadConnection, schema: Schema, query: ListQuery, candidates: list[Newest], limit: int, odd: int
-) -> list[ListEntry] | None:
-    """The candidates that are tips of listed conversations; ``None`` where sessions form a ring."""
-    if odd and _may_ring(connection, schema, odd):
-        return None
+    connection: ReadConnection, schema: Schema, query: ListQuery, candidates: list[Newest], limit: int
+) -> list[ListEntry]:
+    """The candidates that are tips of listed conversations, unless sessions form a ring."""
     found: list[ListEntry] = []
     times = {candidate.id: candidate.at for candidate in candidates}
-    for some in batches(list(times), limit + limit // 4 or 1):
+    for some in batches(list(times), limit + limit // 2 or 1):
         links = links_around(connection, schema, some)
         for identity in some:
             link = links.by_id.get(identity)

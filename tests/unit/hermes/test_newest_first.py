@@ -145,7 +145,11 @@ def test_a_bound_leaves_nothing_out(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert short == store.asking.ask(read_listing, ListQuery(), 8)
 
 
-def test_a_half_that_cannot_be_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("part", ["_newest", "_looked_at"])
+@pytest.mark.parametrize("fails", [True, False])
+def test_a_half_that_cannot_be_read_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str, fails: bool
+) -> None:
     """What goes wrong in the other thread is raised as if there were only one, and no connection stays open."""
     session = {
         "source": "cli", "parent": None, "branch": None, "reset": None, "delegate": None, "bad": False, "key": None,
@@ -153,14 +157,14 @@ def test_a_half_that_cannot_be_read_is_told(tmp_path: Path, monkeypatch: pytest.
     }  # fmt: skip
     store = filled(tmp_path, [session, session])
     monkeypatch.setattr(newest_first, "WORTH_IT", 1)
-    half = newest_first._half
+    half = getattr(newest_first, part)
 
     def failing(*args: Any, upper: bool) -> object:
-        if upper:
+        if upper is fails:
             raise QueryFailed("state.db", "no such thing")
         return half(*args, upper=upper)
 
-    monkeypatch.setattr(newest_first, "_half", failing)
+    monkeypatch.setattr(newest_first, part, failing)
     with pytest.raises(QueryFailed, match="no such thing"):
         newest_first.read_newest_first(store.asking, ListQuery(), 8)
     assert not store.asking.interrupts._alive
