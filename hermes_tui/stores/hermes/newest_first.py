@@ -32,6 +32,7 @@ from hermes_tui.stores.hermes.links import (
 from hermes_tui.stores.hermes.schema import Schema
 
 Answer = TypeVar("Answer")
+OwnAnswer = TypeVar("OwnAnswer")
 
 WORTH_IT: Final = 3_000
 """Sessions from which two connections pay."""
@@ -97,35 +98,33 @@ def answers(query: ListQuery) -> bool:
 
 def read_newest_first(asking: Asking, query: ListQuery, limit: int) -> Listing | None:
     """The first rows and the counts; ``None``: the store is small or odd, ask the general way."""
-    return asking.ask(_read, asking, query, limit)
-
-
-def _read(connection: ReadConnection, schema: Schema, asking: Asking, query: ListQuery, limit: int) -> Listing | None:
     most = limit + limit // 2 + SPARE
-    halves = _halves(connection, schema, most)
+    halves = asking.ask(_halves, most)
     if halves is None:
         return None
+    # Neither waits for the other while it is connected: two ways of reading may keep each other out.
     newest = _beside(
         lambda: asking.ask(_newest, halves, most, upper=True),
-        lambda: _newest(connection, schema, halves, most, upper=False),
+        lambda: asking.ask(_newest, halves, most, upper=False),
     )
-    entries: list[ListEntry] = []
+    candidates = list(islice(merge(*newest, reverse=True), most))
 
-    def listed_and_looked() -> _Looked:
-        candidates = list(islice(merge(*newest, reverse=True), most))
-        entries.extend(_listed(connection, schema, query, candidates, limit))
-        return _looked_at(connection, schema, query, halves, upper=False)
+    def listed_and_looked(connection: ReadConnection, schema: Schema) -> tuple[list[ListEntry], _Looked]:
+        entries = _listed(connection, schema, query, candidates, limit)
+        return entries, _looked_at(connection, schema, query, halves, upper=False)
 
-    upper, lower = _beside(lambda: asking.ask(_looked_at, query, halves, upper=True), listed_and_looked)
+    upper, (entries, lower) = _beside(
+        lambda: asking.ask(_looked_at, query, halves, upper=True), lambda: asking.ask(listed_and_looked)
+    )
     looked = lower.with_(upper)
     listed = halves.sessions - looked.looked_at + looked.listed
-    if len(entries) < min(limit, listed) or (looked.odd and _may_ring(connection, schema, looked.odd)):
+    if len(entries) < min(limit, listed) or (looked.odd and asking.ask(_may_ring, looked.odd)):
         return None
     left = {name: number for name, number in zip(REASONS, looked.left_out, strict=True) if number}
     return Listing(tuple(entries), listed, left)
 
 
-def _beside(other: Callable[[], Answer], own: Callable[[], Answer]) -> tuple[Answer, Answer]:
+def _beside(other: Callable[[], Answer], own: Callable[[], OwnAnswer]) -> tuple[Answer, OwnAnswer]:
     """The answers to two questions, the first one asked in a thread of its own."""
     aside = Aside(other)
     try:

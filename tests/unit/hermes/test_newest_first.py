@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -168,6 +169,35 @@ def test_a_half_that_cannot_be_read_is_told(
     with pytest.raises(QueryFailed, match="no such thing"):
         newest_first.read_newest_first(store.asking, ListQuery(), 8)
     assert not store.asking.interrupts._alive
+
+
+def test_neither_half_waits_while_it_is_connected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two ways of reading may keep each other out: a connection that waits would wait for itself."""
+    session = {
+        "source": "cli", "parent": None, "branch": None, "reset": None, "delegate": None, "bad": False, "key": None,
+        "started": 1_772_000_000, "ended": None, "reason": None, "archived": 0, "hidden": 0, "messages": [],
+    }  # fmt: skip
+    store = filled(tmp_path, [session, session])
+    monkeypatch.setattr(newest_first, "WORTH_IT", 1)
+    begun = threading.Event()
+    waited: list[int] = []
+
+    class Slow(newest_first.Aside[Any]):
+        def run(self) -> None:
+            begun.wait(10)
+            super().run()
+
+        def join(self, timeout: float | None = None) -> None:
+            if not begun.is_set():
+                waited.append(len(store.asking.interrupts._alive))
+            begun.set()
+            super().join(timeout)
+            begun.clear()
+
+    monkeypatch.setattr(newest_first, "Aside", Slow)
+    found = newest_first.read_newest_first(store.asking, ListQuery(), 2)
+    assert found is not None
+    assert set(waited) == {0}
 
 
 def test_a_store_without_rowids_is_listed_the_general_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
