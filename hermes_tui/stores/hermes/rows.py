@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import zip_longest
 from typing import Any, Final, NamedTuple
 
 from hermes_tui.model import NO_USAGE, SessionId, SessionRow, StoreRef, Usage
@@ -346,21 +347,29 @@ def read_previews(connection: ReadConnection, schema: Schema, ids: Sequence[str]
     return found
 
 
+_EVERY_SO_MANY: Final = (
+    "SELECT id FROM (SELECT id, row_number() OVER (ORDER BY id) AS place FROM sessions WHERE typeof(id) = 'text')"
+    " WHERE place % ?1 = 1 OR ?1 = 1 ORDER BY id"
+)
+"""Ids that begin pieces of the store. Sorted by SQLite: Python holds up the keys while it sorts 70,000 of them."""
+
+
 def first_prompts(connection: ReadConnection, schema: Schema, ids: Sequence[str]) -> dict[str, RawText]:
     """The same for every session of a store: one pass finds those that begin with their prompt."""
     found: dict[str, RawText] = {}
-    wanted = sorted(set(ids))
     if schema.has("messages", "id", "session_id", "role", "content"):
         # In pieces: a kilobyte of each of 70,000 prompts is more than everything else the program holds.
-        for start in range(0, len(wanted), SESSIONS_AT_ONCE):
-            until = wanted[start + SESSIONS_AT_ONCE : start + SESSIONS_AT_ONCE + 1]
-            within = f"session_id >= ?{' AND session_id < ?' if until else ''}"
+        begins = [row[0] for row in connection.rows(_EVERY_SO_MANY, (SESSIONS_AT_ONCE,))]
+        for begin, end in zip_longest(begins, begins[1:]):
+            within = f"session_id >= ?{'' if end is None else ' AND session_id < ?'}"
             where = f"m.id IN (SELECT min(id) FROM messages WHERE {within} GROUP BY session_id)"
-            rows = connection.rows(_prompt_query(schema, "messages m", where), (wanted[start], *until))
+            bounds = (begin,) if end is None else (begin, end)
+            rows = connection.rows(_prompt_query(schema, "messages m", where), bounds)
             for identity, content, flagged, display in rows:
                 if preview := _preview_of(content, flagged, display):
                     found[identity] = preview
-    found = {identity: found[identity] for identity in wanted if identity in found}
+    asked = set(ids)
+    found = {identity: preview for identity, preview in found.items() if identity in asked}
     return read_previews(connection, schema, [identity for identity in ids if identity not in found]) | found
 
 

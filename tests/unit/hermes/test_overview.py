@@ -6,11 +6,12 @@ import tempfile
 from pathlib import Path
 
 import apsw
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hermes_tui.model import ListEntry, ListQuery, SessionId
-from hermes_tui.stores.hermes import overview
+from hermes_tui.stores.hermes import overview, rows
 from hermes_tui.stores.hermes.listing import read_listing
 from hermes_tui.stores.hermes.rows import first_prompts, read_previews
 
@@ -43,6 +44,7 @@ QUERY = st.builds(
     st.lists(MESSAGE, max_size=12),
     st.lists(QUERY, min_size=1, max_size=6),
     st.sampled_from([None, 1, 3]),
+    st.sampled_from([1, 2, 3, 2_000]),
 )
 def test_both_ways_agree(
     sessions: list[dict[str, object]],
@@ -50,6 +52,7 @@ def test_both_ways_agree(
     messages: list[tuple[str, str, object]],
     queries: list[ListQuery],
     limit: int | None,
+    at_once: int,
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
         store = filled(Path(folder), sessions)
@@ -72,7 +75,9 @@ def test_both_ways_agree(
             assert found == store.asking.ask(read_listing, query, limit)
             assert store.listing(query, limit) == found
         ids = [f"s{number}" for number in range(COUNT)]
-        assert store.asking.ask(first_prompts, ids) == store.asking.ask(read_previews, ids)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(rows, "SESSIONS_AT_ONCE", at_once)
+            assert store.asking.ask(first_prompts, ids) == store.asking.ask(read_previews, ids)
 
 
 def test_a_change_of_the_store_makes_it_anew(tmp_path: Path) -> None:
