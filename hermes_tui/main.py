@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from hermes_tui.collector import collect_rarely
 
@@ -21,12 +22,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.write(f"hermes-tui {__version__}\n")
         return 0
     collect_rarely()
+    _open_closed_streams()
     _plain_output()
     if _wants_screen(arguments):
         return _screen(arguments)
     from hermes_tui.cli.run import run_command
 
     return run_command(arguments)
+
+
+def _open_closed_streams() -> None:
+    """Where a stream was closed for us (``>&-``) Python has none, and a store we open would get its number."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115  as long as we run
 
 
 def _plain_output() -> None:

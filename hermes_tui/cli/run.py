@@ -11,11 +11,12 @@ from typing import TextIO
 
 from hermes_tui import __version__
 from hermes_tui.cli.context import Context
+from hermes_tui.cli.output import OutputLost, guarded
 from hermes_tui.cli.parser import here, parse, source_options, wants_json
 from hermes_tui.library.failures import ExitCode, Failure, Refused, StoreFailed, Unexpected, WrongUse
 from hermes_tui.library.json_output import dumps
 from hermes_tui.library.sources import SourceOptions
-from hermes_tui.storage.errors import NotPossible, StorageError
+from hermes_tui.storage.errors import NotPossible, StorageError, WriteFailed, WriteLost
 
 
 def run_command(argv: Sequence[str], out: TextIO | None = None, err: TextIO | None = None) -> int:
@@ -24,9 +25,26 @@ def run_command(argv: Sequence[str], out: TextIO | None = None, err: TextIO | No
         SourceOptions(),
         json="--json" in argv,
         now=time.time(),
-        out=sys.stdout if out is None else out,
+        out=guarded(sys.stdout if out is None else out),
         err=sys.stderr if err is None else err,
     )
+    try:
+        return _answer(argv, context)
+    except BrokenPipeError:
+        return _nobody_reads()
+    except KeyboardInterrupt:
+        return 130
+    except OutputLost as lost:
+        return _not_written(context, lost)
+
+
+def _answer(argv: Sequence[str], context: Context) -> int:
+    """Run it and print what it gives, its failure too.
+
+    Raises:
+        OutputLost: the answer cannot be written.
+        BrokenPipeError: nobody reads it any more.
+    """
     try:
         args = parse(argv)
         context.options = source_options(args)
@@ -36,14 +54,12 @@ def run_command(argv: Sequence[str], out: TextIO | None = None, err: TextIO | No
         context.out.flush()
     except Failure as failure:
         return _failed(context, failure)
-    except NotPossible as error:
+    except (NotPossible, WriteFailed, WriteLost) as error:
         return _failed(context, Refused(f"{error.title}: {error.detail}", error.advice))
     except StorageError as error:
         return _failed(context, StoreFailed(f"{error.title}: {error.detail}", error.advice))
-    except BrokenPipeError:
-        return _nobody_reads()
-    except KeyboardInterrupt:
-        return 130
+    except (OutputLost, BrokenPipeError):
+        raise
     except Exception as error:  # noqa: BLE001  the last place: whatever a store holds, nobody gets a traceback
         return _failed(context, _logged(error, argv))
     return code
@@ -103,6 +119,17 @@ def ascii_only(text: str) -> str:
 
 def _nobody_reads() -> int:
     """The reader of our output is gone (``| head``): end without a word, as other programs do."""
-    # Python would complain when it flushes stdout at the end; give it something that swallows the rest.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    _swallow_the_rest()
     return int(ExitCode.DONE)
+
+
+def _not_written(context: Context, lost: OutputLost) -> int:
+    """The disk our output goes to is full: no JSON can be printed there either, so it is said on stderr."""
+    _swallow_the_rest()
+    context.say(f"hermes-tui: The answer could not be written: {lost}")
+    return int(ExitCode.REFUSED)
+
+
+def _swallow_the_rest() -> None:
+    """Python would complain when it flushes stdout at the end: give it something that takes everything."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -20,7 +20,7 @@ from typing import Any, Final
 from hermes_tui.model import Agent, SessionId, StoreRef
 from hermes_tui.records import dataclass
 from hermes_tui.storage.append_log import AppendLog
-from hermes_tui.storage.errors import StorageError
+from hermes_tui.storage.errors import NotPossible
 from hermes_tui.storage.jsonl import read_records
 from hermes_tui.stores.changing import BadText, StoredFile, StoredRow, Taken
 
@@ -34,7 +34,7 @@ FLUSH_LINES: Final = 200
 """Lines of one write and one fsync."""
 
 
-class TrashDamaged(StorageError):
+class TrashDamaged(NotPossible):
     """What should be put back cannot be read."""
 
     def __init__(self, path: str, line: int, reason: str) -> None:

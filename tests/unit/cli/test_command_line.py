@@ -287,6 +287,27 @@ def test_a_reader_that_goes_away_is_no_error(store: Path) -> None:
     assert done.stdout.startswith('{"sessions":')
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize(
+    "argv",
+    [["list"], ["list", "--json"], ["show", PLAIN, "--json"], ["export", PLAIN], ["show", "nobody", "--json"]],
+    ids=" ".join,
+)
+def test_a_full_disk_under_the_output_is_said_and_no_fault_of_ours(store: Path, argv: list[str]) -> None:
+    command = [sys.executable, "-m", "hermes_tui", *argv, "--store", str(store)]
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1
+    assert done.stderr == "hermes-tui: The answer could not be written: No space left on device\n"
+
+
+def test_closed_streams_are_no_fault(store: Path) -> None:
+    command = f"{sys.executable} -m hermes_tui list --store '{store}'"
+    assert subprocess.run(["bash", "-c", f"{command} >&- 2>&- <&-"]).returncode == 0
+    told = subprocess.run(["bash", "-c", f"{command} >&-"], capture_output=True, text=True)
+    assert (told.returncode, told.stderr) == (0, "")
+
+
 def test_output_is_utf_8_whatever_the_locale(store: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "hermes_tui", "list", "--all", "--store", str(store)],
