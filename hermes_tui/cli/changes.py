@@ -196,7 +196,7 @@ def _report(args: argparse.Namespace, context: Context, result: ChangeResult) ->
         context.write(_document(result))
     else:
         _print(args, context, result)
-    if result.refused and args.command != "prune":
+    if result.hindered if args.command == "prune" else result.refused:
         return ExitCode.REFUSED
     if result.failures and not result.done:
         return ExitCode.REFUSED

@@ -23,6 +23,7 @@ from hermes_tui.library.trash import (
 from hermes_tui.model import SessionId
 from hermes_tui.records import dataclass
 from hermes_tui.stores.changing import (
+    HINDRANCES,
     ChangeableStore,
     ChangeRefused,
     Going,
@@ -118,6 +119,11 @@ class ChangeResult:
     def refused(self) -> bool:
         """Nothing was done although something should have been."""
         return not self.done and any(one.reason not in WORDLESS for one in self.kept)
+
+    @property
+    def hindered(self) -> bool:
+        """Nothing was done although prune's rules would have let something go."""
+        return not self.done and any(one.reason in HINDRANCES for one in self.kept)
 
 
 def plan(
@@ -248,7 +254,7 @@ def restore(library: Library, text: str, *, now: float, dry_run: bool = False) -
         UnknownId: nothing in the trash has this id.
         AmbiguousId: several have.
         Refused: its store is not among those that are open.
-        StorageError: the trash or the store cannot be read or written.
+        StorageError: the trash or the store cannot be read.
     """
     del now
     entry, session_id = _in_trash(library, text)
@@ -269,7 +275,8 @@ def restore(library: Library, text: str, *, now: float, dry_run: bool = False) -
     messages = sum(row.table == "messages" for row in rows)
     if dry_run:
         return ChangeResult(True, tuple(sorted(wanted)), (), messages, None)
-    outcome = _changeable(store).changes().restore(rows, entry.children)
+    links = Trash(library.locations.trash).links(entry.store.path)
+    outcome = _changeable(store).changes().restore(rows, links)
     failures = list(outcome.failures)
     back = set(outcome.done)
     for file, content in files:

@@ -14,13 +14,14 @@ import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from hermes_tui.model import Agent, SessionId, StoreRef
 from hermes_tui.records import dataclass
 from hermes_tui.storage.append_log import AppendLog
-from hermes_tui.storage.errors import NotPossible
+from hermes_tui.storage.errors import NotPossible, StorageError
 from hermes_tui.storage.jsonl import read_records
 from hermes_tui.stores.changing import BadText, StoredFile, StoredRow, Taken
 
@@ -55,6 +56,8 @@ class TrashEntry:
     children: list[tuple[SessionId, SessionId]] = field(default_factory=list)
     done: set[SessionId] = field(default_factory=set)
     restored: set[SessionId] = field(default_factory=set)
+    parents: list[tuple[SessionId, SessionId]] = field(default_factory=list)
+    """(child, parent) as the rows of its sessions said it."""
     titles: dict[SessionId, str] = field(default_factory=dict)
     """Raw titles of the sessions that had one; for telling them apart."""
     closed: bool = False
@@ -152,10 +155,14 @@ class TrashWriter:
             self._log.append_all(lines)
 
     def _file(self, file: StoredFile) -> None:
-        names: list[int] = []
-        with Path(file.path).open("rb") as source:
-            while block := source.read(PIECE):
-                names.append(self._piece(base64.b64encode(block).decode()))
+        try:
+            with Path(file.path).open("rb") as source:
+                names = [
+                    self._piece(base64.b64encode(block).decode()) for block in iter(partial(source.read, PIECE), b"")
+                ]
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise StorageError(f"{file.path} cannot be read", reason, "It goes with its session, and back.") from error
         self._write(
             {
                 "kind": "file",
@@ -228,6 +235,15 @@ class Trash:
         """Everything that can be put back, what was deleted last first."""
         found = [Deleted(entry, identity) for entry, identity in self.find("")]
         return sorted(found, key=lambda one: (-one.entry.at, one.id))
+
+    def links(self, store: str) -> list[tuple[SessionId, SessionId]]:
+        """(child, parent) of every session of a store that lost its parent or was deleted, the latest first.
+
+        Whichever went first, and whichever is back first: what says who hung on whom may stand in either's entry.
+        """
+        real = os.path.realpath(store)
+        found = (entry for entry in self.entries() if os.path.realpath(entry.store.path) == real)
+        return list(dict.fromkeys(pair for entry in found for pair in (*entry.children, *entry.parents)))
 
     def find(self, prefix: str) -> list[tuple[TrashEntry, SessionId]]:
         """The newest entry of each session this id or prefix can mean."""
@@ -345,7 +361,7 @@ def _read_frame(path: Path) -> TrashEntry | None:
         elif entry is None:
             return None
         elif kind == "row":
-            _note_title(entry, value.get("cells"))
+            _note_session(entry, value.get("cells"))
         elif kind == "end":
             entry.takes.update((SessionId(identity), value["take"]) for identity in value["ids"])
             entry.children += [(SessionId(child), SessionId(parent)) for child, parent in value["children"]]
@@ -357,12 +373,14 @@ def _read_frame(path: Path) -> TrashEntry | None:
     return entry
 
 
-def _note_title(entry: TrashEntry, cells: Any) -> None:
-    """Of the row of a session; a title that is long or no text is left out."""
-    if isinstance(cells, dict) and isinstance(title := cells.get("title"), str):
-        identity = cells.get("id")
-        if isinstance(identity, str) and title:
-            entry.titles[SessionId(identity)] = title
+def _note_session(entry: TrashEntry, cells: Any) -> None:
+    """Title and parent of a session; a title that is long or no text is left out."""
+    if not isinstance(cells, dict) or not isinstance(identity := cells.get("id"), str):
+        return
+    if isinstance(title := cells.get("title"), str) and title:
+        entry.titles[SessionId(identity)] = title
+    if isinstance(parent := cells.get("parent_session_id"), str):
+        entry.parents.append((SessionId(identity), SessionId(parent)))
 
 
 def _header(path: Path, value: dict[str, Any]) -> TrashEntry:

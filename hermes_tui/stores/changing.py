@@ -33,6 +33,7 @@ REASONS: Final[dict[str, str]] = {
     "future-schema": "the store was made by a newer version of the agent than this program knows",
     "other-owner": "the store belongs to another user",
     "cjk-index": "the store's index for Chinese, Japanese and Korean needs the agent's own extension",
+    "unreadable-file": "a file that goes with it cannot be read, and so could not be brought back",
     "unclear-index": "its index entries cannot be told from another version's, and would break",
     "changed": "it changed while it was being deleted",
     "not-in-trash": "is not in the trash",
@@ -42,6 +43,20 @@ REASONS: Final[dict[str, str]] = {
     "not-written": "the store could not be written",
 }
 """Why a session is left as it is, for people."""
+HINDRANCES: Final = frozenset(
+    {
+        "future-schema",
+        "other-owner",
+        "cjk-index",
+        "unreadable-file",
+        "unclear-index",
+        "changed",
+        "damaged-store",
+        "locked",
+        "not-written",
+    }
+)
+"""Reasons that keep what prune's rules would let go."""
 
 
 class ChangeRefused(StorageError):
@@ -193,7 +208,7 @@ class Changes(Protocol):
         ...
 
     def restore(self, rows: Sequence[StoredRow], children: Sequence[tuple[SessionId, SessionId]]) -> Outcome:
-        """Put back what the trash holds, with its ids."""
+        """Put back what the trash holds, with its ids; ``children``: (child, parent) of all that lost theirs."""
         ...
 
 

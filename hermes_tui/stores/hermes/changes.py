@@ -26,6 +26,7 @@ from hermes_tui.stores.changing import (
     Taken,
 )
 from hermes_tui.stores.hermes.asking import Asking
+from hermes_tui.stores.hermes.cells import text_or_none
 from hermes_tui.stores.hermes.deleting import clear_session, delete_sessions
 from hermes_tui.stores.hermes.dialects import (
     CjkWay,
@@ -124,25 +125,29 @@ class HermesChanges:
         except TitleRefused:
             raise
         except StorageError as error:
-            reason = _failed(error)
             done = set(outcome.done)
-            outcome.kept += [Kept(one.id, reason, one.title) for one in plan.going if one.id not in done]
-            outcome.failures.append(f"{error.title}: {error.detail}")
+            _keep_all(outcome, error, {one.id: one.title for one in plan.going if one.id not in done})
         return outcome
 
     def restore(self, rows: Sequence[StoredRow], children: Sequence[tuple[SessionId, SessionId]]) -> Outcome:
-        """Put back what the trash holds, with its ids.
-
-        Raises:
-            StorageError: the store cannot be written.
-        """
+        """Put back what the trash holds, with its ids; what could not be put back is in the outcome."""
         outcome = Outcome()
+        try:
+            self._restore(rows, children, outcome)
+        except StorageError as error:
+            lost = [row.values for row in rows if row.table == "sessions"]
+            _keep_all(outcome, error, {values["id"]: text_or_none(values.get("title")) for values in lost})
+        return outcome
+
+    def _restore(
+        self, rows: Sequence[StoredRow], children: Sequence[tuple[SessionId, SessionId]], outcome: Outcome
+    ) -> None:
         has_messages = any(row.table == "messages" for row in rows)
         way: CjkWay = cjk_way(self.ref.path, self._environ) if has_messages else "none"
         if way == "blocked":
             ids = dict.fromkeys(row.values["id"] for row in rows if row.table == "sessions")
             outcome.kept += [Kept(SessionId(identity), "cjk-index") for identity in ids]
-            return outcome
+            return
         dialect = Dialect()
         with self._writer(way, dialect if any(row.dialect for row in rows) else None) as writer:
             written = writer.write(lambda raw: put_back(raw, rows, children, dialect))
@@ -154,7 +159,6 @@ class HermesChanges:
         outcome.failures += [
             f"{identity} is now called {title!r}: its own title is in use" for identity, title in restored.renamed
         ]
-        return outcome
 
     # Planning
 
@@ -204,6 +208,9 @@ class HermesChanges:
             reason = blocked or self._reason(verb, schema, links, held, link, title, titles, bool(size))
             if reason is None and size and way == "blocked":
                 reason = "cjk-index"
+            beside = files.of(link.id) if files else ()
+            if reason is None and SideFiles.unreadable(beside):
+                reason = "unreadable-file"
             if reason is not None:
                 kept.append(Kept(identity, reason, titles.get(link.id), held.last_active(link)))
                 continue
@@ -215,7 +222,7 @@ class HermesChanges:
                     size.messages if size else 0,
                     size.bytes if size else 0,
                     orphaned(links, names, link) if verb == "delete" else (),
-                    files.of(link.id) if files else (),
+                    beside,
                     last_active=held.last_active(link),
                 )
             )
@@ -487,6 +494,13 @@ def _failed(error: StorageError) -> str:
         and (error.code & 0xFF == apsw.SQLITE_CORRUPT or error.code == apsw.SQLITE_CONSTRAINT_PRIMARYKEY)
     )
     return "damaged-store" if damaged else "not-written"
+
+
+def _keep_all(outcome: Outcome, error: StorageError, titles: Mapping[SessionId, str | None]) -> None:
+    """Name the sessions an error kept from being changed, with the reason."""
+    reason = _failed(error)
+    outcome.kept += [Kept(identity, reason, title) for identity, title in titles.items()]
+    outcome.failures.append(f"{error.title}: {error.detail}")
 
 
 def _count(outcome: Outcome, written: Written[Any]) -> None:

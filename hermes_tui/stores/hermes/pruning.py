@@ -29,7 +29,11 @@ def verdicts(
     chosen = _matching(connection, schema, links, held, rule.query)
     pinned = _flagged(connection, schema, "pinned")
     reasons = {link.id: _reason(links, held, rule, pinned, link, now) for link in chosen}
+    files = SideFiles(store)
     going = {link.id for link in chosen if reasons[link.id] is None}
+    unreadable = {identity for identity in going if SideFiles.unreadable(files.of(identity))}
+    reasons.update(dict.fromkeys(unreadable, "unreadable-file"))
+    going -= unreadable
     for link in chosen:
         # A conversation goes whole or not at all: its newest parts decide for the older ones.
         if link.id in going and not all(part.id in going for part in links.down(link)):
@@ -37,7 +41,6 @@ def verdicts(
     going = {identity for identity in going if reasons[identity] is None}
     titles = read_titles(connection, schema, [link.id for link in chosen])
     sizes = read_sizes(connection, schema, sorted(going))
-    files = SideFiles(store)
     goes: list[Going] = []
     stays: list[Kept] = []
     for link in sorted(chosen, key=lambda link: (held.last_active(link) or 0.0, link.id)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -128,6 +129,11 @@ class SideFiles:
             if name.endswith(".json"):
                 found.append(name)
         return tuple(str(self._folder / name) for name in found if (self._folder / name).is_file())
+
+    @staticmethod
+    def unreadable(files: Sequence[str]) -> bool:
+        """Whether one of these cannot be put into the trash; then its session stays."""
+        return any(not os.access(path, os.R_OK) for path in files)
 
 
 def reclaimable(schema: Schema, going: Sequence[Going]) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import field
-from typing import Any
+from typing import Any, Final
 
 import apsw
 
@@ -12,8 +12,11 @@ from hermes_tui.model import SessionId
 from hermes_tui.records import dataclass
 from hermes_tui.stores.changing import BadText, StoredRow
 from hermes_tui.stores.hermes.appending import live_columns
-from hermes_tui.stores.hermes.dialects import Dialect
+from hermes_tui.stores.hermes.dialects import CJK_TABLE, TRIGRAM_TABLE, Dialect
+from hermes_tui.stores.hermes.taking import quoted
 from hermes_tui.stores.hermes.titles import ask_writer, next_title
+
+FTS_TABLES: Final = ("messages_fts", TRIGRAM_TABLE, CJK_TABLE)
 
 
 @dataclass(slots=True)
@@ -39,7 +42,8 @@ def put_back(
     Args:
         raw: the store.
         rows: what the trash holds.
-        children: (child, parent) of sessions that became roots; those that still are one get their parent back.
+        children: (child, parent) of sessions that became roots, or hung on one that is gone; where the one or the other
+            comes back now and the child is a root still, it gets its parent back.
         dialect: switched for rows the agent's older library indexed.
     """
     # A child may come before its parent.
@@ -47,6 +51,7 @@ def put_back(
     restored = Restored()
     columns = {table: live_columns(raw, table) for table in {row.table for row in rows}}
     refused: set[str] = set()
+    leftovers = _tables_with_leftovers(raw)
     for row in rows:
         if row.table == "sessions":
             _session(raw, row, columns["sessions"], restored, refused)
@@ -55,12 +60,31 @@ def put_back(
             continue
         dialect.stops = row.dialect == "stops"
         try:
+            for table in leftovers if row.table == "messages" else ():
+                raw.execute(f"DELETE FROM {table} WHERE rowid = ?", (row.values.get("id"),))
             _insert(raw, row.table, row.values, columns[row.table])
         finally:
             dialect.stops = False
         restored.messages += row.table == "messages"
     _parents(raw, restored, children)
     return restored
+
+
+def _tables_with_leftovers(raw: apsw.Connection) -> list[str]:
+    """Indexes with texts of their own that learn of new messages and not of deleted ones: a trigger is gone.
+
+    What they still hold of a message would refuse it when it comes back.
+    """
+    names = {name for (name,) in raw.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'")}
+    tables = raw.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'table' AND sql LIKE '%USING fts5%'")
+    return [
+        name
+        for name, sql in tables.fetchall()
+        if name in FTS_TABLES
+        and "content=" not in str(sql).replace(" ", "")
+        and f"{name}_insert" in names
+        and f"{name}_delete" not in names
+    ]
 
 
 def _session(
@@ -98,9 +122,11 @@ def _parents(raw: apsw.Connection, restored: Restored, children: Sequence[tuple[
         )
     back = set(restored.ids)
     for child, parent in children:
-        if parent in back:
+        if parent in back or child in back:
             raw.execute(
-                "UPDATE sessions SET parent_session_id = ? WHERE id = ? AND parent_session_id IS NULL", (parent, child)
+                "UPDATE sessions SET parent_session_id = :parent WHERE id = :child AND parent_session_id IS NULL"
+                " AND EXISTS (SELECT 1 FROM sessions WHERE id = :parent)",
+                {"parent": parent, "child": child},
             )
 
 
@@ -108,6 +134,6 @@ def _insert(raw: apsw.Connection, table: str, values: dict[str, Any], columns: f
     """Insert the columns the table still has; the bytes of a bad text as text."""
     kept = {name: value for name, value in values.items() if name in columns}
     marks = ", ".join("CAST(? AS TEXT)" if isinstance(value, BadText) else "?" for value in kept.values())
-    names = ", ".join(f'"{name}"' for name in kept)
+    names = ", ".join(quoted(name) for name in kept)
     cells = [bytes(value) if isinstance(value, BadText) else value for value in kept.values()]
     raw.execute(f"INSERT INTO {table}({names}) VALUES ({marks})", cells)

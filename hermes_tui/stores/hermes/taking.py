@@ -32,6 +32,11 @@ _MARKS: Final = (
 )
 
 
+def quoted(name: str) -> str:
+    """A column's name in SQL: newer versions of the agent, and plugins, may call theirs anything."""
+    return '"' + name.replace('"', '""') + '"'
+
+
 def session_mark(ask: Ask, schema: Schema, session_id: str) -> tuple[Any, ...] | None:
     """Equal while nothing was added to or changed in a session; ``None`` when it is gone. Numbers only."""
     columns = [name for name in _MARKS if schema.has("sessions", name)]
@@ -82,7 +87,11 @@ def stored_rows(
                 if schema.has(table, "session_id"):
                     yield from _rows(connection, table, "session_id = ?", (session_id,), encoding)
     for session_id, name in files:
-        found = Path(name).stat()
+        try:
+            found = Path(name).stat()
+        except FileNotFoundError:
+            # The agent was quicker: there is nothing left to take.
+            continue
         yield StoredFile(name, session_id, found.st_mode & 0o777, found.st_mtime_ns)
 
 
@@ -114,7 +123,7 @@ def _rows(
     """Rows with their texts as bytes, so that what is not UTF-8 is kept as it is."""
     names = [row[0] for row in connection.rows("SELECT name FROM pragma_table_info(?) ORDER BY cid", (table,))]
     cells = ", ".join(
-        f'typeof("{n}"), CASE typeof("{n}") WHEN \'text\' THEN CAST("{n}" AS BLOB) ELSE "{n}" END' for n in names
+        f"typeof({n}), CASE typeof({n}) WHEN 'text' THEN CAST({n} AS BLOB) ELSE {n} END" for n in map(quoted, names)
     )
     for row in connection.rows(f"SELECT {cells} FROM {table} WHERE {where}", params):
         values = (_cell(kind, cell, encoding) for kind, cell in zip(row[::2], row[1::2], strict=True))
