@@ -14,9 +14,8 @@ from hermes_tui.library.catalog import row_of
 from hermes_tui.library.failures import UnknownId
 from hermes_tui.library.json_output import ObjectWriter, dumps, with_long_text
 from hermes_tui.library.sources import Found
-from hermes_tui.library.transcript import open_transcript, pieces, shown
+from hermes_tui.library.transcript import open_transcript, pieces, shown, until_broken
 from hermes_tui.model import Message, MessageHead, Problem
-from hermes_tui.storage.errors import StorageError
 from hermes_tui.stores.protocol import Transcript
 
 DEFAULT_LIMIT = 50
@@ -134,9 +133,9 @@ def _write(page: Page, session: shapes.Shape, problems_known: int, context: Cont
     writer = ObjectWriter(context.out.write)
     writer.key("session", session)
     broken: list[Problem] = []
-    writer.items("messages", _items(page, _until_broken(_chained(first, messages), broken)))
+    writer.items("messages", _items(page, until_broken(_chained(first, messages), broken), broken))
     if not broken and len(page.transcript.problems) < problems_known:
-        for _ in _until_broken(_rest(page), broken):
+        for _ in until_broken(_rest(page), broken):
             pass
     writer.key("more", page.more)
     writer.key("problems", [shapes.problem(one) for one in (*page.transcript.problems, *broken)])
@@ -154,22 +153,15 @@ def _chained(first: Sequence[Message], rest: Iterator[Message]) -> Iterator[Mess
 def _rest(page: Page) -> Iterator[Message]:
     """No messages: only the log read to its end."""
     page.read_on()
-    return iter(())
+    yield from ()
 
 
-def _until_broken(messages: Iterator[Message], broken: list[Problem]) -> Iterator[Message]:
-    """The messages up to where the store fails; the failure becomes a problem, as the document has begun."""
-    try:
-        yield from messages
-    except (StorageError, OSError) as error:
-        broken.append(Problem(getattr(error, "path", None), None, None, str(error)))
-
-
-def _items(page: Page, messages: Iterator[Message]) -> Iterator[Iterator[str]]:
+def _items(page: Page, messages: Iterator[Message], broken: list[Problem]) -> Iterator[Iterator[str]]:
     for message in messages:
         shape = shapes.message(message, sent=page.sent)
         if message.cut:
-            yield with_long_text(shape, "text", pieces(page.transcript, message, PIECE))
+            text = until_broken(pieces(page.transcript, message, PIECE), broken)
+            yield with_long_text(shape, "text", text)
         else:
             yield iter((dumps(shape),))
 

@@ -11,18 +11,32 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TextIO
+from typing import Final, TextIO
 
 from hermes_tui.library.exported import FORMATS, Exported, ExportOptions, Format, Write
 from hermes_tui.library.failures import Refused
 from hermes_tui.library.sources import Found
 from hermes_tui.locations import FILE_MODE
+from hermes_tui.model import Problem
 
-__all__ = ["FORMATS", "ExportOptions", "Format", "export", "export_to", "file_name"]
+__all__ = ["FORMATS", "ExportOptions", "Format", "export", "export_to", "file_name", "file_names", "is_there"]
+
+LONGEST_NAME: Final = 160
+"""Bytes of a session's id in the name of a file; file systems take 255 for a name."""
 
 
-def export(founds: Sequence[Found], options: ExportOptions, write: Write) -> None:
-    """Write these sessions in one format; memory stays flat however long they are."""
+def export(founds: Sequence[Found], options: ExportOptions, write: Write, broken: list[Problem] | None = None) -> None:
+    """Write these sessions in one format; memory stays flat however long they are.
+
+    Args:
+        founds: the sessions.
+        options: what is written and how.
+        write: takes the text.
+        broken: gets the places where a store fails in the middle: what came before stays written, and says so.
+
+    Raises:
+        StorageError, OSError: a store fails and ``broken`` is not given.
+    """
     # Imported late: only the writer that is used.
     if options.format == "md":
         from hermes_tui.library.export_markdown import write_markdown as writer
@@ -32,29 +46,51 @@ def export(founds: Sequence[Found], options: ExportOptions, write: Write) -> Non
         from hermes_tui.library.export_json import write_json as writer
     else:
         from hermes_tui.library.export_json import write_jsonl as writer
-    writer([partial(Exported, found, options) for found in founds], write)
+    writer([partial(Exported, found, options, broken) for found in founds], write)
 
 
 def export_to(path: Path, founds: Sequence[Found], options: ExportOptions, *, replace: bool = False) -> Path:
-    """Write them to a file of the user: under a temporary name beside it, then renamed.
+    """Write them to a file of the user: under a temporary name beside it, then renamed; links stay and are followed.
+
+    What is no file of its own (a pipe, a device) is written straight into.
 
     Raises:
+        StorageError: a store fails in the middle: no half export stays behind.
         Refused: the file is there already and ``replace`` is not given, or it can't be written.
     """
-    if path.exists() and not replace:
-        raise Refused(f"{path} is there already", "Add --yes to write over it, or name another file.")
     try:
-        with _temporary(path) as file:
+        there = is_there(path)
+        if there and not replace:
+            raise Refused(f"{path} is there already", "Add --yes to write over it, or name another file.")
+        target = Path(os.path.realpath(path))
+        special = not there and target.exists() and not target.is_dir()
+        with _straight(target) if special else _temporary(target) as file:
             export(founds, options, file.write)
         return path
     except OSError as error:
         raise Refused(f"{path} cannot be written: {error.strerror or error}", "Name another file.") from error
 
 
+def is_there(path: Path) -> bool:
+    """Whether writing there would write over a file.
+
+    Raises:
+        OSError: the place may not be looked into, or cannot be.
+    """
+    return path.is_file() if path.exists() else False
+
+
+@contextmanager
+def _straight(path: Path) -> Iterator[TextIO]:
+    with path.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
+        yield file
+
+
 @contextmanager
 def _temporary(path: Path) -> Iterator[TextIO]:
     """A file beside ``path`` that takes its name when all is written, and vanishes when something fails."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    # A name of its own: one made from a long name would be too long.
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".hermes-tui-", suffix=".part")
     try:
         # Lone surrogates of a store cannot be UTF-8: they are written as their escape.
         with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
@@ -69,7 +105,23 @@ def _temporary(path: Path) -> Iterator[TextIO]:
         raise
 
 
-def file_name(found: Found, options: ExportOptions) -> str:
+def file_name(found: Found, options: ExportOptions, ending: str = "") -> str:
     """A file name for one session, safe in every file system: its id has any characters its agent likes."""
     safe = "".join(sign if sign.isalnum() or sign in "-_." else "_" for sign in found.session_id).lstrip(".")
-    return f"{safe[:120] or 'session'}.{options.format}"
+    safe = safe.encode("utf-8", "replace")[:LONGEST_NAME].decode("utf-8", "ignore")
+    return f"{safe or 'session'}{ending}.{options.format}"
+
+
+def file_names(founds: Sequence[Found], options: ExportOptions) -> list[str]:
+    """A file name for each session; no two are alike, whatever the file system thinks of upper and lower case."""
+    taken: set[str] = set()
+    names: list[str] = []
+    for found in founds:
+        name = file_name(found, options)
+        number = 1
+        while name.casefold() in taken:
+            number += 1
+            name = file_name(found, options, f"-{number}")
+        taken.add(name.casefold())
+        names.append(name)
+    return names

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from html import escape
 from typing import Final
 
-from hermes_tui.library.exported import Exported, Write, heading
+from hermes_tui.library.exported import Exported, Write
 from hermes_tui.model import Message
 from hermes_tui.text import clean, clean_line
 
@@ -65,7 +65,7 @@ def _write_session(exported: Exported, write: Write) -> None:
 
 def _write_message(exported: Exported, message: Message, write: Write) -> None:
     head = message.head
-    line = escape(clean_line(heading(head)))
+    line = escape(clean_line(exported.heading(head)))
     folded = head.kind in FOLDED
     write(f'<article class="{escape(head.kind)}">\n')
     write(f"<details><summary>{line}</summary>\n" if folded else f"<header>{line}</header>\n")

@@ -29,7 +29,8 @@ def _write_session(exported: Exported, write: Write, end: str) -> None:
     writer = ObjectWriter(unended)
     writer.key("session", exported.session_shape())
     writer.items("messages", (exported.message_pieces(message) for message in exported.messages()))
-    problems = [shapes.problem(one) for one in exported.transcript.problems]
+    writer.key("more", False)
+    problems = [shapes.problem(one) for one in exported.problems]
     writer.key("problems", redact_values(problems) if exported.options.redact else problems)
     writer.close()
 
@@ -44,6 +45,6 @@ def write_jsonl(sources: Sequence[Callable[[], Exported]], write: Write) -> None
             for place, piece in enumerate(exported.message_pieces(message)):
                 write(piece if place else piece.removeprefix("{"))
             write("\n")
-        for one in exported.transcript.problems:
+        for one in exported.problems:
             shape = {"type": "problem", **shapes.problem(one)}
             write(dumps(redact_values(shape) if exported.options.redact else shape) + "\n")

@@ -12,8 +12,8 @@ from hermes_tui.library.failures import UnknownId
 from hermes_tui.library.json_output import dumps, with_long_text
 from hermes_tui.library.redaction import redact, redact_pieces, redact_values
 from hermes_tui.library.sources import Found
-from hermes_tui.library.transcript import batches, open_transcript, pieces
-from hermes_tui.model import Message, MessageHead, SessionRow
+from hermes_tui.library.transcript import T, batches, open_transcript, pieces, until_broken
+from hermes_tui.model import Message, MessageHead, Problem, SessionRow
 from hermes_tui.records import dataclass
 from hermes_tui.stores.protocol import Transcript
 
@@ -40,25 +40,44 @@ class ExportOptions:
 class Exported:
     """One session or conversation on its way to a file: its row, and its messages as they are read."""
 
-    def __init__(self, found: Found, options: ExportOptions) -> None:
+    def __init__(self, found: Found, options: ExportOptions, broken: list[Problem] | None) -> None:
+        """Look up its row.
+
+        Args:
+            found: the session.
+            options: what is written and how.
+            broken: gets the places where the store fails while it is read, which then ends there; ``None``: it raises.
+
+        Raises:
+            UnknownId: it is gone.
+            StorageError: the store cannot be read.
+        """
         row = row_of(found, conversation=options.conversation)
         if row is None:
             raise UnknownId(f"{found.session_id} is no longer there")
         self.row: SessionRow = row
         self.options = options
         self.transcript: Transcript = open_transcript(found, conversation=options.conversation)
+        self._broken = broken
+        self._whole = len(broken or ())
 
     def messages(self) -> Iterator[Message]:
-        """Every shown message in order."""
+        """Every shown message in order, up to where the store fails."""
+        yield from self._kept(self._messages())
+
+    def _messages(self) -> Iterator[Message]:
         heads = (head for batch in batches(self.transcript, self.options.all_states) for head in batch)
         while batch := list(islice(heads, BATCH)):
             yield from self.transcript.load(batch)
+
+    def _kept(self, parts: Iterable[T]) -> Iterable[T]:
+        return parts if self._broken is None else until_broken(parts, self._broken)
 
     def text(self, message: Message) -> Iterator[str]:
         """The text of a message in pieces, redacted if that was asked for."""
         parts: Iterable[str] = (message.text or "",)
         if message.cut:
-            parts = pieces(self.transcript, message, PIECE)
+            parts = self._kept(pieces(self.transcript, message, PIECE))
         yield from redact_pieces(parts) if self.options.redact else parts
 
     def word(self, text: str | None) -> str | None:
@@ -67,7 +86,7 @@ class Exported:
 
     def name(self) -> str:
         """What a reader knows it by: title, else preview, else id."""
-        return self.word(self.row.title) or self.word(self.row.preview) or self.row.id
+        return self.word(self.row.title) or self.word(self.row.preview) or self.word(self.row.id) or ""
 
     def facts(self) -> list[tuple[str, str]]:
         """What stands above its messages, for people."""
@@ -78,15 +97,28 @@ class Exported:
             ("started", shapes.moment(row.started_at)),
             ("last active", shapes.moment(row.last_active_at)),
             ("model", ", ".join(row.models) or row.model),
-            ("folder", self.word(row.cwd)),
+            ("folder", row.cwd),
             ("messages", None if row.message_count is None else f"{row.message_count:,}"),
             ("tokens", None if row.usage is None else f"{row.usage.total:,}"),
         )
-        return [(name, value) for name, value in known if value]
+        return [(name, self.word(value) or "") for name, value in known if value]
+
+    @property
+    def problems(self) -> list[Problem]:
+        """What could not be read; complete when the messages are written."""
+        return [*self.transcript.problems, *(self._broken or ())[self._whole :]]
 
     def unread(self) -> list[str]:
-        """Places that could not be read, a line each; complete when the messages are written."""
-        return [f"{one.path or ''} line {one.line or '?'}: {one.reason}" for one in self.transcript.problems]
+        """The same for people, a line each."""
+        lines = [f"{one.path or ''} line {one.line or '?'}: {one.reason}" for one in self.problems]
+        return [self.word(line) or "" for line in lines]
+
+    def heading(self, head: MessageHead) -> str:
+        """What stands above a message, for people: kind, tool, state where it is not live, time."""
+        words: list[str] = [head.kind, *([self.word(head.tool_name) or ""] if head.tool_name else [])]
+        words += [f"({head.state})"] if head.state != "live" else []
+        words += [moment] if (moment := shapes.moment(head.at)) else []
+        return " · ".join(words)
 
     def session_shape(self) -> shapes.Shape:
         """The row as JSON."""
@@ -102,11 +134,3 @@ class Exported:
             yield from with_long_text(shape, "text", self.text(message))
         else:
             yield dumps(redact_values(shape) if self.options.redact else shape)
-
-
-def heading(head: MessageHead) -> str:
-    """What stands above a message, for people: kind, tool, state where it is not live, time."""
-    words: list[str] = [head.kind, *([head.tool_name] if head.tool_name else [])]
-    words += [f"({head.state})"] if head.state != "live" else []
-    words += [moment] if (moment := shapes.moment(head.at)) else []
-    return " · ".join(words)

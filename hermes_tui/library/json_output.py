@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final
 
 import orjson
 
 from hermes_tui.text import escape_json_controls
 
 Write = Callable[[str], object]
-_TEXT_MARK: Final = "\x00text\x00"
-"""Stands for a long text in a document until its pieces are written; no key of ours."""
 
 
 def dumps(value: object) -> str:
@@ -46,10 +43,13 @@ def string_pieces(pieces: Iterable[str]) -> Iterator[str]:
 
 def with_long_text(document: dict[str, object], key: str, pieces: Iterable[str]) -> Iterator[str]:
     """A JSON object whose value under one key is a string in pieces."""
-    before, after = dumps({**document, key: _TEXT_MARK}).split(dumps(_TEXT_MARK))
-    yield before
+    names = list(document)
+    place = names.index(key) if key in document else len(names)
+    before = {name: document[name] for name in names[:place]}
+    after = {name: document[name] for name in names[place + 1 :]}
+    yield f"{dumps(before)[:-1]}{',' if before else ''}{dumps(key)}:"
     yield from string_pieces(pieces)
-    yield after
+    yield f",{dumps(after)[1:]}" if after else "}"
 
 
 class ObjectWriter:

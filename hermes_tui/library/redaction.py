@@ -33,14 +33,17 @@ _RULES: Final[tuple[tuple[str, str], ...]] = (
     (r"([a-zA-Z][a-zA-Z0-9+.-]*://[^\s:/@]+):[^\s:/@]+@", r"\1:[password]@"),
     # name = value, where the name says that it is one.
     (
+        # Quotes of JSON inside JSON have backslashes before them; those behind the value stay.
         r"(?i)\b([A-Z0-9_.-]*(?:api[_-]?key|secret|passw(?:or)?d|access[_-]?token|auth[_-]?token|private[_-]?key)"
-        r"[A-Z0-9_]*[\"']?\s*[:=]\s*[\"']?)[^\s\"',;]{4,}",
+        r"[A-Z0-9_]*(?:\\*[\"'])?\s*[:=]\s*(?:\\*[\"'])?)[^\s\"',;]{3,}[^\s\"',;\\]",
         r"\1[secret]",
     ),
     # An e-mail address.
     (r"[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,}", "[e-mail]"),
     # The user's name in a home folder, on Linux, macOS and Windows.
-    (r"(/home/|/Users/|[A-Za-z]:\\{1,2}Users\\{1,2})[^/\\\s\"':]+", r"\1[user]"),
+    (r"(/home/|/Users/|[A-Za-z]:\\{1,4}Users\\{1,4})[^/\\\s\"':]+", r"\1[user]"),
+    # The same in the name of a project's folder, where agents write a dash for each slash.
+    (r"((?<![^/\\\s\"'])-{1,2}(?:home|Users)-)[^-/\\\s\"']+", r"\1[user]"),
 )
 RULES: Final = tuple((re.compile(pattern, re.DOTALL), replacement) for pattern, replacement in _RULES)
 HELD_BACK: Final = 16_384

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
 
 from hermes_tui.library.sources import Found
-from hermes_tui.model import SHOWN_STATES, Message, MessageHead
+from hermes_tui.model import SHOWN_STATES, Message, MessageHead, Problem
+from hermes_tui.storage.errors import StorageError
 from hermes_tui.stores.protocol import Transcript as Transcript
+
+T = TypeVar("T")
 
 
 def open_transcript(found: Found, *, conversation: bool) -> Transcript:
@@ -39,3 +43,11 @@ def pieces(transcript: Transcript, message: Message, length: int) -> Iterator[st
     while piece := transcript.piece(message.head, start, length):
         yield piece
         start += len(piece)
+
+
+def until_broken(parts: Iterable[T], broken: list[Problem]) -> Iterator[T]:
+    """These up to where the store fails; the failure becomes a problem, for what is written has begun."""
+    try:
+        yield from parts
+    except (StorageError, OSError) as error:
+        broken.append(Problem(getattr(error, "path", None), None, None, str(error)))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
+import threading
 import tracemalloc
 from collections.abc import Callable
 from html.parser import HTMLParser
@@ -237,7 +239,7 @@ def test_json_lines_and_json(cli: Cli, contract: Contract, store: MemoryStore) -
     document = json.loads(cli("export", "s", "t", "--format", "json").out)
     assert [one["session"]["id"] for one in document["exports"]] == ["s", "t"]
     for one in document["exports"]:
-        contract("show", {**one, "more": False})
+        contract("show", one)
     assert document["exports"][0]["messages"][-2]["text"] == HOSTILE, "bytes decide in JSON"
 
 
@@ -279,6 +281,151 @@ def test_a_folder_gets_a_file_a_session(cli: Cli, store: MemoryStore, tmp_path: 
     session(store, "../../etc/passwd")
     assert cli("export", "s", "../../etc/passwd", "--output", str(tmp_path), "--format", "md").code == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["_.._etc_passwd.md", "s.md"]
+
+
+def test_sessions_of_like_names_get_files_of_their_own(cli: Cli, store: MemoryStore, tmp_path: Path) -> None:
+    ids = ["a/b", "a_b", "A_B", "한" * 120, "한" * 121, "한" * 120 + "x"]
+    for one in ids:
+        session(store, one)
+    answer = cli("export", *ids, "a/b", "--output", str(tmp_path), "--format", "json", "--json")
+    assert answer.code == 0, answer.out
+    written = [json.loads(Path(path).read_text())["session"]["id"] for path in answer.json["done"]]
+    assert written == ids
+    assert len(list(tmp_path.iterdir())) == len({path.name.casefold() for path in tmp_path.iterdir()}) == len(ids)
+    assert max(len(path.name.encode()) for path in tmp_path.iterdir()) < 200
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes with a name")
+def test_pipes_are_written_into_and_links_are_followed(cli: Cli, store: MemoryStore, tmp_path: Path) -> None:
+    pipe, real, link = tmp_path / "pipe.md", tmp_path / "real.md", tmp_path / "link.md"
+    os.mkfifo(pipe)
+    got: list[str] = []
+    reader = threading.Thread(target=lambda: got.append(pipe.read_text(errors="replace")))
+    reader.start()
+    assert cli("export", "s", "--output", str(pipe)).code == 0
+    reader.join(10)
+    assert got[0].startswith("# A talk")
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    link.symlink_to(real.name)
+    assert cli("export", "s", "--output", str(link)).code == 0
+    assert link.is_symlink()
+    assert real.read_text().startswith("# A talk")
+    assert cli("export", "s", "--output", str(link)).code == 1, "the file the link leads to is there"
+
+
+@pytest.mark.parametrize("name", ["n" * 300 + ".md", "no/", "file.md/x.md"])
+def test_places_that_cannot_be_are_refused(
+    cli: Cli, contract: Contract, store: MemoryStore, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "file.md").write_text("mine")
+    answer = cli("export", "s", "--output", f"{tmp_path}/{name}", "--json")
+    assert (answer.code, contract("error", answer.json)["error"]["code"]) == (1, "refused")
+    assert [path.name for path in tmp_path.iterdir()] == ["file.md"]
+
+
+def test_a_name_as_long_as_a_name_can_be_is_written(cli: Cli, store: MemoryStore, tmp_path: Path) -> None:
+    assert cli("export", "s", "--output", str(tmp_path / ("n" * 252 + ".md"))).code == 0
+
+
+@pytest.mark.parametrize("form", ["md", "html", "jsonl"])
+def test_one_json_document_is_no_other_format(cli: Cli, contract: Contract, store: MemoryStore, form: str) -> None:
+    answer = cli("export", "s", "--format", form, "--json")
+    assert (answer.code, contract("error", answer.json)["error"]["code"]) == (2, "wrong-use")
+
+
+@pytest.mark.parametrize("command", [["show", "--all"], ["export"]], ids=["show", "export"])
+def test_json_stays_json_when_a_store_fails_inside_a_long_text(
+    cli: Cli, contract: Contract, store: MemoryStore, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    whole = MemoryTranscript.piece
+
+    def failing(self: MemoryTranscript, head: Any, start: int, length: int) -> Any:
+        if start:
+            raise StoreUnreadable("/stores/x", "disk I/O error")
+        return whole(self, head, start, length)
+
+    monkeypatch.setattr(MemoryTranscript, "piece", failing)
+    store.piece_over = 1_000
+    store.messages["s"] = [message("1", "x" * 600_000), message("2", "y")]
+    answer = cli(*command, "s", "--json")
+    assert answer.code == 3
+    document = contract("show", answer.json)
+    assert len(document["messages"][0]["text"]) == 1 << 18
+    assert "disk I/O error" in document["problems"][-1]["reason"]
+
+
+def test_an_export_to_the_screen_gives_what_could_be_read(
+    cli: Cli, contract: Contract, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = MemoryTranscript.load
+
+    def failing(self: MemoryTranscript, heads: Any, *, sent: bool = False) -> Any:
+        if self.loaded >= 200:
+            raise StoreUnreadable("/stores/x", "disk I/O error")
+        return whole(self, heads, sent=sent)
+
+    monkeypatch.setattr(MemoryTranscript, "load", failing)
+    store.messages["s"] = [message(str(number), "x") for number in range(450)]
+    session(store, "t")
+    answer = cli("export", "s", "t", "--format", "json")
+    assert answer.code == 3
+    first, second = (contract("show", one) for one in answer.json["exports"])
+    assert len(first["messages"]) == 200
+    assert "disk I/O error" in first["problems"][-1]["reason"]
+    assert second["problems"] == []
+    assert "> not read:" in cli("export", "s").out
+
+
+def test_a_tool_named_like_a_place_holder_is_a_tool(cli: Cli, store: MemoryStore) -> None:
+    store.piece_over = 10
+    store.messages["s"] = [message("1", "long enough to be cut", kind="tool-result", tool_name="\x00text\x00")]
+    assert cli("show", "s", "--json").json["messages"][0]["tool_name"] == "\x00text\x00"
+
+
+def test_redaction_reaches_names_and_what_was_not_read(cli: Cli, store: MemoryStore) -> None:
+    store.sessions.clear()
+    session(store, "s", model="ana@mail.example")
+    store.messages["s"] = [message("1", "x", kind="tool-result", tool_name="ana@mail.example")]
+    store.problems = [Problem("/home/ana/.agent/projects/-home-ana-code/log", 3, 0, "half a line")]
+    for form in ("md", "html", "json", "jsonl"):
+        page = cli("export", "s", "--format", form, "--redact").out
+        assert "not read" in page or "half a line" in page
+        assert "ana" not in page.replace("[user]", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("```sh\n# a comment\n", "```sh\n# a comment\n```\n"),
+        ("~~~~\n```\n# x", "~~~~\n```\n# x\n~~~~\n"),
+        ("```\ncode\n```\n# A heading", "```\ncode\n```\n\\# A heading\n"),
+        ("   ## prompt\n##\ttabbed\n##\n####### seven", "   \\## prompt\n\\##\ttabbed\n\\##\n####### seven\n"),
+        ("Title\n=\nother\n-  \r# old\r\n# dos\r\n", "Title\n\\=\nother\n\\-  \r\\# old\r\n\\# dos\r\n"),
+        ("<!-- the rest is hidden\n1 < 2\n<3", "\\<!-- the rest is hidden\n1 < 2\n<3\n"),
+        ("```not a ` fence\n# x", "```not a ` fence\n\\# x\n"),
+        ("x" * 70_000 + "# no heading\n# one", "x" * 70_000 + "# no heading\n\\# one\n"),
+    ],
+)
+@pytest.mark.parametrize("piece", [1 << 20, 7])
+def test_no_message_changes_the_document_around_it(
+    cli: Cli, store: MemoryStore, monkeypatch: pytest.MonkeyPatch, text: str, shown: str, piece: int
+) -> None:
+    monkeypatch.setattr("hermes_tui.library.exported.PIECE", max(piece, len(text) // 50))
+    store.piece_over = piece
+    store.messages["s"] = [message("1", text), message("2", "the next one")]
+    pages = cli("export", "s").out.partition("## prompt · 1970-01-01T00:00:01.000Z\n\n")[2]
+    first, heading, last = pages.partition("\n\n## prompt · ")
+    # Long ones are not shown where they differ: it takes pytest minutes.
+    assert first == shown or len(shown) > 1_000, (first, shown)
+    assert hash(first) == hash(shown)
+    assert heading
+    assert last.endswith("\n\nthe next one\n\n")
+
+
+def test_no_tool_output_leaves_its_code_block(cli: Cli, store: MemoryStore) -> None:
+    fence = "`" * 12
+    store.messages["s"] = [message("1", f"x\n{fence}\n## prompt\n  {fence}``  \n", kind="tool-result", role="tool")]
+    assert f"{fence}\nx\n    {fence}\n## prompt\n    {fence}``  \n{fence}\n" in cli("export", "s").out
 
 
 def test_a_failed_export_leaves_nothing_behind(

@@ -30,6 +30,11 @@ def test_keys_and_tokens(secret: str) -> None:
         ("postgres://ana:hunter22@db/x", "postgres://ana:[password]@db/x"),
         ("export MY_API_KEY=verysecret1", "export MY_API_KEY=[secret]"),
         ('{"password": "hunter22"}', '{"password": "[secret]"}'),
+        (r'{"a": "{\"api_key\": \"verysecret1\"}"}', r'{"a": "{\"api_key\": \"[secret]\"}"}'),
+        (r'"{\\\"secret\\\": \\\"very secret\\\"}"', r'"{\\\"secret\\\": \\\"[secret] secret\\\"}"'),
+        (r"C:\\\\Users\\\\ana\\\\code", r"C:\\\\Users\\\\[user]\\\\code"),
+        ("/x/projects/-home-ana-code/a.jsonl", "/x/projects/-home-[user]-code/a.jsonl"),
+        ("sessions/--Users-ana-code--/s", "sessions/--Users-[user]-code--/s"),
         ("-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY-----", "[private key]"),
     ],
 )
@@ -38,7 +43,16 @@ def test_what_is_taken_out(text: str, redacted: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["the task sk-1", "a @ b", "see /home and /srv/app", "token count 12", "비밀번호 없음"]
+    "text",
+    [
+        "the task sk-1",
+        "a @ b",
+        "see /home and /srv/app",
+        "token count 12",
+        "비밀번호 없음",
+        "take-home-pay",
+        r"secret: a\"b",
+    ],
 )
 def test_what_stays(text: str) -> None:
     assert redact(text) == text
