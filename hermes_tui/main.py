@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -28,6 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _screen(arguments)
     from hermes_tui.cli.run import run_command
 
+    _end_in_order()
     return run_command(arguments)
 
 
@@ -36,6 +38,19 @@ def _open_closed_streams() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115  as long as we run
+
+
+def _end_in_order() -> None:
+    """Told to end, undo what is half done, as for an interrupt: half a file, or the private copy of a store, goes."""
+
+    def end(number: int, _frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        # What somebody had ignored (nohup) stays ignored.
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, end)
 
 
 def _plain_output() -> None:

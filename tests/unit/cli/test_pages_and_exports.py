@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import stat
+import subprocess
+import sys
 import threading
+import time
 import tracemalloc
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 from hermes_tui.library.sources import Library
@@ -21,6 +26,7 @@ from tests.conftest import Cli, Contract
 from tests.unit.library.fake_store import MemoryStore, MemoryTranscript, message, session, store_named
 from tests.unit.library.test_ids import library_of
 
+PLAIN = "20260225_061321_a5cd68"
 HOSTILE = "\x1b[31mred\x1b]0;title\x07 \x9b1m \u202eevil\u202c <script>alert(1)</script> \ud800 end"
 
 
@@ -468,3 +474,24 @@ def test_an_id_that_would_be_an_option_is_not_handed_to_an_agent(cli: Cli, store
     answer = cli("resume", "--print", "--", "--yolo")
     assert answer.code == 1
     assert "looks like an option" in answer.err
+
+
+@pytest.mark.skipif(os.name != "posix", reason="this system sends no signals")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_export_that_is_ended_leaves_nothing_behind(
+    sample: Callable[[str], Path], tmp_path: Path, number: signal.Signals
+) -> None:
+    store = sample("hermes/home/state.db")
+    raw = apsw.Connection(str(store))
+    raw.execute("UPDATE messages SET content = ? WHERE id = 1", ("word " * 8_000_000,))
+    raw.close()
+    target = tmp_path / "out"
+    target.mkdir()
+    command = [sys.executable, "-m", "hermes_tui", "export", PLAIN, "--store", str(store), "--output", f"{target}/x.md"]
+    running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    while running.poll() is None and not list(target.iterdir()):
+        time.sleep(0.002)
+    running.send_signal(number)
+    _, told = running.communicate(timeout=30)
+    assert (running.returncode, told) == (128 + number, "")
+    assert list(target.iterdir()) == []
