@@ -7,7 +7,7 @@ import argparse
 from hermes_tui.cli.context import Context
 from hermes_tui.cli.parser import ID_HELP, Subparsers
 from hermes_tui.library.annotations import Noted, all_noted, annotate
-from hermes_tui.library.failures import ExitCode
+from hermes_tui.library.failures import ExitCode, Refused
 from hermes_tui.text import clean_line
 
 
@@ -40,7 +40,11 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 def run_pins(args: argparse.Namespace, context: Context) -> int:
     del args
-    noted = all_noted(context.mirrored)
+    try:
+        noted = all_noted(context.mirrored)
+    except OSError as error:
+        place = clean_line(str(context.library.locations.annotations))
+        raise Refused(f"{place} cannot be read: {error.strerror or error}", "Mend it, or move it away.") from error
     if context.json:
         context.write({"pins": [_shape(one) for one in noted]})
     else:

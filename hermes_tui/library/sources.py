@@ -106,7 +106,13 @@ class Library:
         """
         name, colon, rest = text.partition(":")
         if colon and rest and (store := self.store_named(name)) is not None:
-            return self._one(text, rest, (store,))
+            try:
+                return self._one(text, rest, (store,))
+            except UnknownId:
+                # An id may look like that itself.
+                found, _ = self._resolved(text, self.stores)
+                if all(one.session_id != text for one in found):
+                    raise
         return self._one(text, text, self.stores)
 
     def _one(self, typed: str, text: str, stores: Sequence[Store]) -> Found:

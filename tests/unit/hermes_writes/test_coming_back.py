@@ -135,10 +135,11 @@ def test_damage_in_the_trash_is_a_refusal(cli: Cli, contract: Contract, store: P
     assert "line 4" in contract("error", answer.json)["error"]["message"]
 
 
-def test_a_log_of_ours_that_may_not_be_written_is_a_refusal(
+def test_a_log_of_ours_that_may_not_be_read_or_written_is_a_refusal(
     cli: Cli, contract: Contract, store: Path, own_home: Path
 ) -> None:
     (own_home / "own" / "data" / "annotations.jsonl").mkdir(parents=True)
-    answer = cli("pin", PLAIN, "--json", store=store)
-    assert answer.code == 1
-    assert contract("error", answer.json)["error"]["code"] == "refused"
+    for argv in (["pin", PLAIN], ["pins"]):
+        answer = cli(*argv, "--json", store=store)
+        assert answer.code == 1
+        assert contract("error", answer.json)["error"]["code"] == "refused"

@@ -63,6 +63,14 @@ def test_a_colon_may_be_part_of_an_id() -> None:
     assert library_of(store).find("api:42").session_id == "api:42"
 
 
+def test_an_id_may_begin_like_the_name_of_an_open_store(two: Library) -> None:
+    session(two.stores[0], "codex:42")  # type: ignore[arg-type]
+    assert two.find("codex:42").store.ref.name == "hermes/default"
+    session(two.stores[1], "42")  # type: ignore[arg-type]
+    assert two.find("codex:42").store.ref.name == "codex", "the store's name comes first"
+    assert two.find("hermes/default:codex:42").store.ref.name == "hermes/default"
+
+
 @pytest.mark.parametrize("text", ["zzz", "", "codex:zzz", "codex:"])
 def test_an_unknown_id(two: Library, text: str) -> None:
     with pytest.raises(UnknownId) as failure:
