@@ -23,6 +23,8 @@ HIDDEN: Final = frozenset(
 )  # fmt: skip
 """Bookkeeping that says nothing a reader of the talk misses."""
 NOTICE_CHARACTERS: Final = 2_000
+QUEUED: Final = "queued, not sent: "
+"""Our words before a prompt that waits in the inbox."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,7 @@ class Reading:
         for part, item in enumerate(items(data.get("inserted"))):
             if text_of(item.get("id")) in self._queued:
                 text = _texts(items(item.get("content")))
-                yield Entry(part, "notice", f"queued, not sent: {text}", role="user")
+                yield Entry(part, "notice", f"{QUEUED}{text}", role="user")
 
     def _assistant(self, data: Mapping[str, Any]) -> Iterator[Entry]:
         message = mapping(data.get("message"))

@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from hermes_tui.storage.jsonl import Record, read_records
-from hermes_tui.stores.dsh.entries import HIDDEN, Reading
+from hermes_tui.stores.dsh.entries import HIDDEN, QUEUED, Reading
 from hermes_tui.stores.dsh.events import BadRow, event_of_record
 from hermes_tui.stores.dsh.format import parse_header
 from hermes_tui.stores.log_texts import LogText, TextPhase
@@ -16,8 +16,18 @@ from hermes_tui.stores.matching import compared_texts
 _TYPE: Final = re.compile(rb'^\s*\{\s*"type"\s*:\s*"([^"\\]{1,80})"')
 
 
+class _Anything:
+    """Holds whatever it is asked for."""
+
+    def __contains__(self, _item: object) -> bool:
+        return True
+
+
 class DshTexts:
-    """Reads events as the transcript does, without what only the end of the log tells."""
+    """Reads events as the transcript does, without what only the end of the log tells.
+
+    Any prompt may stay in the inbox: each is proposed, and those that were sent are no hits when they are looked at.
+    """
 
     def __init__(self, log: LogFile) -> None:
         self._log = log
@@ -39,7 +49,7 @@ class DshTexts:
         texts = [
             text
             for entry in self._read().entries(event)
-            for text in compared_texts(entry.kind, entry.tool_name, entry.text)
+            for text in compared_texts(entry.kind, entry.tool_name, entry.text.removeprefix(QUEUED))
         ]
         return [LogText(record, "\n".join(texts), event.at)] if texts else []
 
@@ -52,5 +62,6 @@ class DshTexts:
             first = next(iter(read_records(self._log.path)), None)
             header = None if first is None else parse_header(first.value)
             version = 0 if header is None else header.version
-            self._reading = Reading(version, delegated=header is not None and header.delegated)
+            delegated = header is not None and header.delegated
+            self._reading = Reading(version, delegated=delegated, queued=_Anything())
         return self._reading

@@ -6,6 +6,7 @@ from datetime import UTC
 from pathlib import Path
 
 from hermes_tui.model import ListQuery, SessionId, Usage
+from tests.conftest import Cli
 from tests.unit.dsh.conftest import Log, messages_of, opened, rows_of, texts, used
 
 PARENT = SessionId("session-p")
@@ -298,6 +299,24 @@ def test_queued_prompt_is_shown_once(tmp_path: Path) -> None:
     messages = messages_of(opened(tmp_path), "session-a")
     assert texts(messages, "prompt") == ["hello"]
     assert texts(messages, "notice") == ["queued, not sent: never delivered"]
+
+
+def test_a_prompt_that_waits_is_found_through_the_mirror_too(tmp_path: Path, cli: Cli) -> None:
+    log = Log()
+    queue(log, "hello", "m1")
+    log.begin()
+    log.user("hello", message_id="m1")
+    log.reply("hi", used(1, 1, 1, 1))
+    log.end()
+    queue(log, "never delivered", "m2")
+    log.write(tmp_path / "dsh")
+    for word, count in (("delivered", 1), ("hello", 1), ("queued", 0)):
+        scanned = cli("search", word, "--json", store=tmp_path / "dsh").json
+        assert (scanned["route"], len(scanned["hits"])) == ({"dsh": "scan"}, count)
+    assert cli("mirror", "update", "--json", store=tmp_path / "dsh").code == 0
+    for word, count in (("delivered", 1), ("hello", 1), ("queued", 0)):
+        found = cli("search", word, "--json", store=tmp_path / "dsh").json
+        assert (found["route"], len(found["hits"])) == ({"dsh": "mirror"}, count)
 
 
 def test_order_of_a_parent_is_the_first_text_of_a_sub_agents_prompt(tmp_path: Path) -> None:
