@@ -146,7 +146,8 @@ def _filled(value: object, strings: dict[str, str]) -> object:
     if isinstance(value, str):
         return strings.get(value, value) if value.startswith("\0") else value
     if isinstance(value, dict):
-        return {key: _filled(one, strings) for key, one in value.items()}
+        # A key may be long too: it has a mark like any text.
+        return {strings.get(key, key): _filled(one, strings) for key, one in value.items()}
     if isinstance(value, list):
         return [_filled(one, strings) for one in value]
     return value

@@ -7,7 +7,7 @@ import random
 
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hermes_tui.storage import giant_values
@@ -25,6 +25,7 @@ LINES = st.fixed_dictionaries(
 
 
 @given(LINES | VALUES, st.booleans(), st.integers(8, 64))
+@example([{"a key longer than some steps " * 8: ""}], True, 8)
 def test_every_value_is_the_same_in_steps(value: object, escaped: bool, step: int) -> None:
     raw = json.dumps(value, ensure_ascii=escaped, separators=(",", ":")).encode()
     with pytest.MonkeyPatch.context() as patch:
