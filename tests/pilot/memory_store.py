@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from hermes_tui.library.prices import DEFAULT_PRICES
 from hermes_tui.library.sources import Library
-from hermes_tui.locations import Locations
+from hermes_tui.locations import own_locations
 from hermes_tui.model import (
     CacheEvent,
     Compaction,
@@ -365,10 +366,8 @@ def demo_library(extra: int = 0) -> tuple[Library, MemoryStore, MemoryStore]:
     library = Library(
         stores=(first, second),
         looked_at=(),
-        locations=Locations(
-            *(__import__("pathlib").Path("/nonexistent") / name for name in ("cache", "data", "config"))
-        ),
+        locations=own_locations(),
         settings=NO_SETTINGS,
-        prices=__import__("hermes_tui.library.prices", fromlist=["DEFAULT_PRICES"]).DEFAULT_PRICES,
+        prices=DEFAULT_PRICES,
     )
     return library, first, second

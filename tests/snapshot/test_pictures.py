@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from hermes_tui.library.sources import Library
+from hermes_tui.locations import Locations
 from tests.pilot.memory_store import Said, demo_library
 from tests.pilot.steps import browsing
 
@@ -29,7 +30,10 @@ def empty_home() -> Library:
 def failing() -> Library:
     library, hermes, _ = demo_library()
     hermes.trouble = ValueError("made up for the picture")
-    return library
+    # The picture names a file there, which must not be called otherwise each time.
+    return dataclasses.replace(
+        library, locations=Locations(*(Path("own") / name for name in ("cache", "data", "config")))
+    )
 
 
 def odd_messages() -> Library:
@@ -74,7 +78,16 @@ def differences(old: str, new: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("name", "keys", "size", "theme", "library"), CASES, ids=[case[0] for case in CASES])
-async def test_picture(name: str, keys: tuple[str, ...], size: tuple[int, int], theme: str, library: object) -> None:
+async def test_picture(
+    name: str,
+    keys: tuple[str, ...],
+    size: tuple[int, int],
+    theme: str,
+    library: object,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
     async with browsing(library() if callable(library) else None, size=size, theme=theme) as user:
         await user.press(*keys)
         await user.pilot.pause(0.15)
