@@ -15,6 +15,7 @@ from textual.binding import BindingType
 from textual.screen import Screen
 from textual.scrollbar import ScrollBar, ScrollBarRender
 
+from hermes_tui.collector import collect_at_rest, collect_if_due
 from hermes_tui.library.commands import COMMANDS, shown_keys
 from hermes_tui.text import literal
 from hermes_tui.tui.commands import Commands, bindings_for
@@ -46,6 +47,8 @@ DARK: Final = "textual-dark"
 LIGHT: Final = "textual-light"
 LIGHT_BACKGROUNDS: Final = ("7", "15")
 """Numbers of light grey and white, as terminals that tell their colours put them last in COLORFGBG."""
+AT_REST: Final = 1.0
+"""Seconds without a key or the mouse after which there is time to look for unused memory."""
 SWITCH_EVERY: Final = 0.001
 """Seconds a thread that computes keeps the interpreter from the keys; Python's own 0.005 added up to whole pictures."""
 COLOURLESS: Final = "ansi-dark"
@@ -131,6 +134,7 @@ class HermesTui(KeysInOrder):
         """
         asyncio.get_running_loop().set_task_factory(None)
         sys.setswitchinterval(SWITCH_EVERY)
+        collect_at_rest()
         if self._beginning is not None and self._beginning.opened:
             # The first screen begins with its list.
             self._use_library(self._take_library(self._beginning))
@@ -143,10 +147,15 @@ class HermesTui(KeysInOrder):
     def on_mount(self) -> None:
         # Back from the shell the terminal is empty, and Textual draws only what changes from then on.
         self.app_resume_signal.subscribe(self, lambda _: self.refresh(layout=True))
+        self.set_interval(AT_REST, self._collect)
         if self.desk.library is not None:
             self._begin()
         else:
             self.open_stores()
+
+    def _collect(self) -> None:
+        if self.rests(AT_REST):
+            collect_if_due()
 
     @work(thread=True, exclusive=True, group="open", exit_on_error=False, description="Looking for stores")
     def open_stores(self) -> None:

@@ -40,14 +40,22 @@ class KeysInOrder(App[None]):
         self._waiting: deque[events.Key] = deque()
         self._since: float | None = None
         """Since when a key is under way; ``None``: none is."""
+        self._last_input = 0.0
+        """When a key or the mouse last did something, monotonic seconds."""
 
     @property
     def key_under_way(self) -> bool:
         """Whether what a key set off is still going on."""
         return self._since is not None
 
+    def rests(self, seconds: float) -> bool:
+        """Whether for so long neither key nor mouse did anything."""
+        return not self.key_under_way and time.monotonic() - self._last_input >= seconds
+
     async def on_event(self, event: events.Event) -> None:
         """Hold back a key while the one before is under way."""
+        if isinstance(event, events.InputEvent):
+            self._last_input = time.monotonic()
         if not isinstance(event, events.Key) or event.is_forwarded:
             await super().on_event(event)
         elif self._since is not None and time.monotonic() - self._since < LONGEST:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from hermes_tui.collector import collect_rarely
+from hermes_tui.collector import collect_at_rest, collect_if_due, collect_rarely
 
 HEADS = 50_000
 OPENED = 80
@@ -32,6 +32,20 @@ def as_the_program_does() -> Iterator[None]:
     yield
     gc.set_threshold(*before)
     gc.collect()
+
+
+def test_a_screen_looks_through_everything_when_it_is_told_that_nobody_types() -> None:
+    collect_at_rest()
+    opened = [Closed() for _ in range(KEPT)]
+    left = weakref.ref(opened[0])
+    for _ in range(OPENED):
+        opened = [*opened[-KEPT:], Closed()]
+    assert left() is not None, "everything was looked through while keys may come"
+    collect_if_due()
+    assert left() is None
+    again = weakref.ref(Closed())
+    collect_if_due()
+    assert again() is not None, "it was not due"
 
 
 def test_of_many_conversations_that_were_read_most_are_given_back() -> None:
