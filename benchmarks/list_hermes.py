@@ -18,6 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from hermes_tui.model import ListQuery
+from hermes_tui.stores.hermes import newest_first
 from hermes_tui.stores.hermes.newest_first import by_activity
 from hermes_tui.stores.hermes.package import PACKAGE
 from hermes_tui.stores.hermes.store import HermesStore
@@ -52,6 +53,13 @@ def fresh(folder: str) -> HermesStore:
     return store
 
 
+def order(store: HermesStore) -> list[newest_first.Newest]:
+    """The order of a first page, without the counts of what it leaves out."""
+    halves = store.asking.ask(newest_first.halves_of, PAGE * 3 // 2)
+    assert halves is not None
+    return newest_first.in_order(store.asking, halves, PAGE * 3 // 2)
+
+
 def run(command: list[str], own: str) -> None:
     """Run the command with our own folder at a place; what it keeps there, it finds the next time."""
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env={**os.environ, "HERMES_TUI_HOME": own})
@@ -69,6 +77,7 @@ def main() -> None:
     ids = [entry.id for entry in store.listing(ListQuery(), PAGE).entries]
     command = [sys.executable, "-m", "hermes_tui", "--store", folder, "list", "--limit", str(PAGE), "--json"]
     bare = timed("bare statement", lambda: store.asking.ask(by_activity))
+    timed("newest 75, in order alone", lambda: order(fresh(folder)), bare)
     timed("first page, ids", lambda: fresh(folder).listing(ListQuery(), PAGE), bare)
     timed("every id", lambda: fresh(folder).listing(ListQuery()), bare)
     timed("first letter of a filter", lambda: fresh(folder).listing(ListQuery(text="g")), bare, runs=1)

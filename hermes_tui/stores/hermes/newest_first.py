@@ -55,7 +55,7 @@ class Newest(NamedTuple):
     id: str
 
 
-class _Halves(NamedTuple):
+class Halves(NamedTuple):
     """Where a large store is cut in two, and what its newest sessions have in common."""
 
     sessions: int
@@ -99,15 +99,10 @@ def answers(query: ListQuery) -> bool:
 def read_newest_first(asking: Asking, query: ListQuery, limit: int) -> Listing | None:
     """The first rows and the counts; ``None``: the store is small or odd, ask the general way."""
     most = limit + limit // 2 + SPARE
-    halves = asking.ask(_halves, most)
+    halves = asking.ask(halves_of, most)
     if halves is None:
         return None
-    # Neither waits for the other while it is connected: two ways of reading may keep each other out.
-    newest = _beside(
-        lambda: asking.ask(_newest, halves, most, upper=True),
-        lambda: asking.ask(_newest, halves, most, upper=False),
-    )
-    candidates = list(islice(merge(*newest, reverse=True), most))
+    candidates = in_order(asking, halves, most)
 
     def listed_and_looked(connection: ReadConnection, schema: Schema) -> tuple[list[ListEntry], _Looked]:
         entries = _listed(connection, schema, query, candidates, limit)
@@ -124,6 +119,16 @@ def read_newest_first(asking: Asking, query: ListQuery, limit: int) -> Listing |
     return Listing(tuple(entries), listed, left)
 
 
+def in_order(asking: Asking, halves: Halves, most: int) -> list[Newest]:
+    """The sessions with the newest activity, the newest first."""
+    # Neither waits for the other while it is connected: two ways of reading may keep each other out.
+    newest = _beside(
+        lambda: asking.ask(_newest, halves, most, upper=True),
+        lambda: asking.ask(_newest, halves, most, upper=False),
+    )
+    return list(islice(merge(*newest, reverse=True), most))
+
+
 def _beside(other: Callable[[], Answer], own: Callable[[], OwnAnswer]) -> tuple[Answer, OwnAnswer]:
     """The answers to two questions, the first one asked in a thread of its own."""
     aside = Aside(other)
@@ -135,8 +140,12 @@ def _beside(other: Callable[[], Answer], own: Callable[[], OwnAnswer]) -> tuple[
     return aside.answer(), answer
 
 
-def _halves(connection: ReadConnection, schema: Schema, most: int) -> _Halves | None:
-    """``None`` where the general way is as quick, rows have no rowid, or parents no names."""
+def halves_of(connection: ReadConnection, schema: Schema, most: int) -> Halves | None:
+    """How a store is cut in two.
+
+    Returns:
+        ``None`` where the general way is as quick, rows have no rowid, or parents no names.
+    """
     if not (schema.has("sessions", *_NEEDED) and schema.has("messages", "session_id", "timestamp")):
         return None
     if schema.row("sessions", "s") != "s.rowid":
@@ -160,7 +169,7 @@ def _halves(connection: ReadConnection, schema: Schema, most: int) -> _Halves | 
     )
     if middle is None or cut is None or found is None or found[2]:
         return None
-    return _Halves(found[0] - found[1], middle[1], cut[0], cut[1], found[1], _active_since(connection, schema, most))
+    return Halves(found[0] - found[1], middle[1], cut[0], cut[1], found[1], _active_since(connection, schema, most))
 
 
 def _active_since(connection: ReadConnection, schema: Schema, most: int) -> float | None:
@@ -170,14 +179,12 @@ def _active_since(connection: ReadConnection, schema: Schema, most: int) -> floa
     return found[-1][0] if len(found) == most and found[-1][0] >= EARLIEST else None
 
 
-def _looked_at(
-    connection: ReadConnection, schema: Schema, query: ListQuery, halves: _Halves, *, upper: bool
-) -> _Looked:
+def _looked_at(connection: ReadConnection, schema: Schema, query: ListQuery, halves: Halves, *, upper: bool) -> _Looked:
     roots = _roots(connection, schema, query, halves, upper=upper)
     return roots.with_(_children(connection, schema, query, halves, upper=upper))
 
 
-def _newest(connection: ReadConnection, schema: Schema, halves: _Halves, most: int, *, upper: bool) -> list[Newest]:
+def _newest(connection: ReadConnection, schema: Schema, halves: Halves, most: int, *, upper: bool) -> list[Newest]:
     """The sessions of one half with the newest activity, the newest first."""
     # In an index texts lie between numbers and BLOBs; asking each for its type takes longer than a range.
     half = "s.id >= :middle AND s.id < x''" if upper else "s.id >= '' AND s.id < :middle"
@@ -218,7 +225,7 @@ def _activity_query(schema: Schema, where: str) -> str:
     )
 
 
-def _roots(connection: ReadConnection, schema: Schema, query: ListQuery, halves: _Halves, *, upper: bool) -> _Looked:
+def _roots(connection: ReadConnection, schema: Schema, query: ListQuery, halves: Halves, *, upper: bool) -> _Looked:
     """Sessions of one half that name no parent; most nothing leaves out, and the beginning of their row says so."""
     archived, hidden = (schema.column("sessions", name, "s") for name in ("archived", "hidden"))
     config = schema.column("sessions", "model_config", "s")
@@ -232,12 +239,12 @@ def _roots(connection: ReadConnection, schema: Schema, query: ListQuery, halves:
     return _looked(connection, query, found, {"middle": halves.row})
 
 
-def _named(halves: _Halves) -> str:
+def _named(halves: Halves) -> str:
     """The condition that an id is text, where one is not: 70,000 times asked, it is felt."""
     return " AND typeof(s.id) = 'text'" if halves.unnamed else ""
 
 
-def _children(connection: ReadConnection, schema: Schema, query: ListQuery, halves: _Halves, *, upper: bool) -> _Looked:
+def _children(connection: ReadConnection, schema: Schema, query: ListQuery, halves: Halves, *, upper: bool) -> _Looked:
     """Sessions of one half of the parents, in the order of the index on them."""
     archived, hidden = (schema.column("sessions", name, "s") for name in ("archived", "hidden"))
     found = f"""SELECT {kind_expression(schema)} AS kind, s.source AS source, {archived} AS archived,
