@@ -476,6 +476,21 @@ def test_an_id_that_would_be_an_option_is_not_handed_to_an_agent(cli: Cli, store
     assert "looks like an option" in answer.err
 
 
+SLOWLY = """
+import sys, time
+from hermes_tui.library import exported
+at_once = exported.pieces
+def slowly(*asked):
+    for piece in at_once(*asked):
+        yield piece
+        time.sleep(60)
+exported.pieces = slowly
+from hermes_tui.main import main
+sys.exit(main())
+"""
+"""The program, which pauses inside a long text until a signal comes."""
+
+
 @pytest.mark.skipif(os.name != "posix", reason="this system sends no signals")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_export_that_is_ended_leaves_nothing_behind(
@@ -483,11 +498,11 @@ def test_an_export_that_is_ended_leaves_nothing_behind(
 ) -> None:
     store = sample("hermes/home/state.db")
     raw = apsw.Connection(str(store))
-    raw.execute("UPDATE messages SET content = ? WHERE id = 1", ("word " * 8_000_000,))
+    raw.execute("UPDATE messages SET content = ? WHERE id = 1", ("word " * 1_000_000,))
     raw.close()
     target = tmp_path / "out"
     target.mkdir()
-    command = [sys.executable, "-m", "hermes_tui", "export", PLAIN, "--store", str(store), "--output", f"{target}/x.md"]
+    command = [sys.executable, "-c", SLOWLY, "export", PLAIN, "--store", str(store), "--output", f"{target}/x.md"]
     running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     while running.poll() is None and not list(target.iterdir()):
         time.sleep(0.002)
