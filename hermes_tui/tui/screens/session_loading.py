@@ -9,6 +9,7 @@ from typing import Final
 
 from textual import on, work
 from textual.message import Message
+from textual.timer import Timer
 from textual.worker import get_current_worker
 
 from hermes_tui.library import catalog
@@ -22,6 +23,10 @@ from hermes_tui.tui.desk import Desk
 from hermes_tui.tui.screens.session_changes import ChangingList
 from hermes_tui.tui.views.facets import Facets
 
+LOOK_EVERY: Final = 1.5
+"""Seconds between looks at the stamps of the stores: new rows appear within two seconds."""
+WHOLE_EVERY: Final = 15.0
+"""Seconds between two readings of all ids while a store changes; the newest rows are read each time."""
 ROWS_FIRST: Final = 0.4
 """Seconds that all else waits at most for the first rows."""
 ANY_TEXT: Final = "\x00"
@@ -51,6 +56,9 @@ class LoadingList(ChangingList):
         page: int
         rows: Sequence[SessionRow | None]
 
+    class StampsMoved(Message):
+        """A store is not what it was."""
+
     class LoadEnded(Message):
         """The list was read, or cannot be: the next question may be asked."""
 
@@ -63,6 +71,10 @@ class LoadingList(ChangingList):
         self._loading = False
         self._load_again: bool | None = None
         """Whether the list is to be read once more after this, and whether all of it."""
+        self._stamps: tuple[object, ...] | None = None
+        """What the stores were when they were listed last; ``None``: they were not."""
+        self._whole_later: Timer | None = None
+        """Reads every id some time after a change."""
 
     def narrowed(self, library: Library) -> Library:
         """The library with the stores that agent, profile and store leave."""
@@ -179,3 +191,36 @@ class LoadingList(ChangingList):
         if any(row.worst_drop_lost for row in marks.values()):
             better = [marks.get((row.store.name, row.id)) if row is not None else None for row in rows]
             self.post_message(self.PageRead(number, page, better))
+
+    # Live.
+
+    def look_for_changes(self) -> None:
+        """Look at the stamps of the stores, while this screen is seen."""
+        library = self.desk.library
+        if library is None or self._stamps is None or self.app.screen is not self:
+            return
+        self._read_stamps(library)
+
+    @work(thread=True, exclusive=True, group="stamps", exit_on_error=False, description="Looking at the stores")
+    def _read_stamps(self, library: Library) -> None:
+        stamps = tuple(store.stamp() for store in library.stores)
+        if stamps != self._stamps and not get_current_worker().is_cancelled:
+            self.post_message(self.StampsMoved())
+
+    @on(StampsMoved)
+    def _stamps_moved(self) -> None:
+        """Read the newest rows again, and all of them now and then; the cursor stays where it is."""
+        if self._whole_later is None:
+            self._whole_later = self.set_timer(WHOLE_EVERY, self._load_whole)
+        self.load_list(whole=False)
+
+    def _load_whole(self) -> None:
+        self._whole_later = None
+        self.load_list()
+
+    def stores_changed(self) -> None:
+        self.load_list()
+
+    def on_screen_resume(self) -> None:
+        if self._stamps is not None:
+            self.look_for_changes()

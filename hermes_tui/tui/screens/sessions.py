@@ -27,7 +27,7 @@ from hermes_tui.tui.commands import bindings_for
 from hermes_tui.tui.desk import Desk
 from hermes_tui.tui.inks import Line, Run, spread
 from hermes_tui.tui.messages import LibraryOpened, ListShown, LookForStores, MirrorMoved, ShowPlace, ShowTranscript
-from hermes_tui.tui.screens.session_loading import ROWS_FIRST, LoadingList
+from hermes_tui.tui.screens.session_loading import LOOK_EVERY, ROWS_FIRST, LoadingList
 from hermes_tui.tui.stylesheets import sheet
 from hermes_tui.tui.views.annotated import read_annotations
 from hermes_tui.tui.views.facets import ORDERS, Facets, left_out_text, origins_text, summary
@@ -37,16 +37,12 @@ from hermes_tui.tui.widgets.lines import StillLines
 from hermes_tui.tui.widgets.session_list import Key, SessionList, found_at, key_of
 from hermes_tui.tui.widgets.virtual_list import VirtualList
 
-LOOK_EVERY: Final = 1.5
-"""Seconds between looks at the stamps of the stores: new rows appear within two seconds."""
 AGE_EVERY: Final = 30.0
 """Seconds between redrawings of the ages."""
 if TYPE_CHECKING:
     from hermes_tui.library.annotations import Annotation
     from hermes_tui.tui.widgets.filter_line import FilterLine
 
-WHOLE_EVERY: Final = 15.0
-"""Seconds between two readings of all ids while a store changes; the newest rows are read each time."""
 FILTER: Final = "filter"
 """Stands in the line of the filter while nothing is typed."""
 WITHOUT_STORES: Final = ("sessions.demo", "sessions.reload")
@@ -72,10 +68,6 @@ class SessionsScreen(LoadingList):
         annotations: dict[Key, Annotation]
 
     @dataclass
-    class StampsMoved(Message):
-        """A store is not what it was."""
-
-    @dataclass
     class PreviewRead(Message):
         """What is said in the conversation under the cursor."""
 
@@ -85,9 +77,6 @@ class SessionsScreen(LoadingList):
         super().__init__(desk)
         self._listing: CatalogListing | None = None
         self._listed_facets: Facets | None = None
-        self._whole_later: Timer | None = None
-        """Reads every id some time after a change."""
-        self._stamps: tuple[object, ...] | None = None
         self._unmarked: Sequence[SessionRow | None] = ()
         """Rows of the first page whose marks of bad cache drops are looked for once they are on the screen."""
         self._settling: Timer | None = None
@@ -119,7 +108,7 @@ class SessionsScreen(LoadingList):
         self.query_one("#untyped", StillLines).show(lambda _: [((FILTER, "faint"),)])
         self.query_one("#heading", StillLines).show(self._heading)
         self._show_facets()
-        self.set_interval(LOOK_EVERY, self._look)
+        self.set_interval(LOOK_EVERY, self.look_for_changes)
         self.set_interval(AGE_EVERY, self.rows.refresh)
 
     def on_resize(self) -> None:
@@ -275,38 +264,6 @@ class SessionsScreen(LoadingList):
             for entry, key in zip(entries, keys_of(entries), strict=True)
             if (one := said.get(key)) is not None and (one.pinned or not pinned) and (tag is None or tag in one.tags)
         )
-
-    # Live.
-
-    def _look(self) -> None:
-        library = self.desk.library
-        if library is None or self._stamps is None or self.app.screen is not self:
-            return
-        self._read_stamps(library)
-
-    @work(thread=True, exclusive=True, group="stamps", exit_on_error=False, description="Looking at the stores")
-    def _read_stamps(self, library: Library) -> None:
-        stamps = tuple(store.stamp() for store in library.stores)
-        if stamps != self._stamps and not get_current_worker().is_cancelled:
-            self.post_message(self.StampsMoved())
-
-    @on(StampsMoved)
-    def _stamps_moved(self) -> None:
-        """Read the newest rows again, and all of them now and then; the cursor stays where it is."""
-        if self._whole_later is None:
-            self._whole_later = self.set_timer(WHOLE_EVERY, self._load_whole)
-        self.load_list(whole=False)
-
-    def _load_whole(self) -> None:
-        self._whole_later = None
-        self.load_list()
-
-    def stores_changed(self) -> None:
-        self.load_list()
-
-    def on_screen_resume(self) -> None:
-        if self._stamps is not None:
-            self._look()
 
     # Filter and facets.
 
