@@ -71,10 +71,10 @@ def _rewound(replies: Sequence[Reply], entries: Sequence[Entry], lines: Mapping[
         # Mostly it follows the result of a call of the one before, or a prompt that follows that one.
         above = find(reply.uuid, _NONE)
         for _ in range(_STEPS):
-            above = find(above[1] or "", _NONE)
-            if above[10] is not None:
+            above = find(above.parent or "", _NONE)
+            if above.message_id is not None:
                 break
-        if before is None or before == own or above[10] != before:
+        if before is None or before == own or above.message_id != before:
             highest = _reply_above(reply.uuid, own, parents, billed)
             if highest is not None and highest != before:
                 found.add(reply.key)
