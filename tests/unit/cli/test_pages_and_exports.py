@@ -120,9 +120,8 @@ def test_problems_far_behind_the_page_are_told(cli: Cli, contract: Contract, ope
     assert "half a line" in cli("show", "s", "--all").err
 
 
-def test_a_store_that_breaks_off_in_the_middle_still_gives_one_document(
-    cli: Cli, contract: Contract, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def break_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store fails once 200 messages were read of it."""
     whole = MemoryTranscript.load
 
     def failing(self: MemoryTranscript, heads: Any, *, sent: bool = False) -> Any:
@@ -131,6 +130,12 @@ def test_a_store_that_breaks_off_in_the_middle_still_gives_one_document(
         return whole(self, heads, sent=sent)
 
     monkeypatch.setattr(MemoryTranscript, "load", failing)
+
+
+def test_a_store_that_breaks_off_in_the_middle_still_gives_one_document(
+    cli: Cli, contract: Contract, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    break_off(monkeypatch)
     store.messages["s"] = [message(str(number), "x") for number in range(450)]
     answer = cli("show", "s", "--all", "--json")
     assert answer.code == 3
@@ -363,14 +368,7 @@ def test_json_stays_json_when_a_store_fails_inside_a_long_text(
 def test_an_export_to_the_screen_gives_what_could_be_read(
     cli: Cli, contract: Contract, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = MemoryTranscript.load
-
-    def failing(self: MemoryTranscript, heads: Any, *, sent: bool = False) -> Any:
-        if self.loaded >= 200:
-            raise StoreUnreadable("/stores/x", "disk I/O error")
-        return whole(self, heads, sent=sent)
-
-    monkeypatch.setattr(MemoryTranscript, "load", failing)
+    break_off(monkeypatch)
     store.messages["s"] = [message(str(number), "x") for number in range(450)]
     session(store, "t")
     answer = cli("export", "s", "t", "--format", "json")

@@ -287,7 +287,8 @@ def queue(log: Log, text: str, message_id: str) -> None:
     log.event("agent/inbox/spliced", {"target": "next-turn", "start": 0, "inserted": [item]})
 
 
-def test_queued_prompt_is_shown_once(tmp_path: Path) -> None:
+def with_one_that_waits() -> Log:
+    """A prompt that was queued and sent, and one that still waits."""
     log = Log()
     queue(log, "hello", "m1")
     log.begin()
@@ -295,21 +296,18 @@ def test_queued_prompt_is_shown_once(tmp_path: Path) -> None:
     log.reply("hi", used(1, 1, 1, 1))
     log.end()
     queue(log, "never delivered", "m2")
-    log.write(tmp_path)
+    return log
+
+
+def test_queued_prompt_is_shown_once(tmp_path: Path) -> None:
+    with_one_that_waits().write(tmp_path)
     messages = messages_of(opened(tmp_path), "session-a")
     assert texts(messages, "prompt") == ["hello"]
     assert texts(messages, "notice") == ["queued, not sent: never delivered"]
 
 
 def test_a_prompt_that_waits_is_found_through_the_mirror_too(tmp_path: Path, cli: Cli) -> None:
-    log = Log()
-    queue(log, "hello", "m1")
-    log.begin()
-    log.user("hello", message_id="m1")
-    log.reply("hi", used(1, 1, 1, 1))
-    log.end()
-    queue(log, "never delivered", "m2")
-    log.write(tmp_path / "dsh")
+    with_one_that_waits().write(tmp_path / "dsh")
     for word, count in (("delivered", 1), ("hello", 1), ("queued", 0)):
         scanned = cli("search", word, "--json", store=tmp_path / "dsh").json
         assert (scanned["route"], len(scanned["hits"])) == ({"dsh": "scan"}, count)

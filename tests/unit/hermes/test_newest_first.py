@@ -26,6 +26,10 @@ COUNT = 9
 ID = st.integers(0, COUNT).map(lambda number: f"s{number}")
 PARENT = st.one_of(st.none(), st.just("missing"), ID)
 TIME = st.one_of(st.integers(1_772_000_000, 1_772_000_020), st.sampled_from(["text", -1, 9e18]))
+PLAIN_SESSION: dict[str, object] = {
+    "source": "cli", "parent": None, "branch": None, "reset": None, "delegate": None, "bad": False, "key": None,
+    "started": 1_772_000_000, "ended": None, "reason": None, "archived": 0, "hidden": 0, "messages": [],
+}  # fmt: skip
 SESSION = st.fixed_dictionaries(
     {
         "source": st.sampled_from(["cli", "tool", "subagent", "cron"]),
@@ -152,11 +156,7 @@ def test_a_half_that_cannot_be_read_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str, fails: bool
 ) -> None:
     """What goes wrong in the other thread is raised as if there were only one, and no connection stays open."""
-    session = {
-        "source": "cli", "parent": None, "branch": None, "reset": None, "delegate": None, "bad": False, "key": None,
-        "started": 1_772_000_000, "ended": None, "reason": None, "archived": 0, "hidden": 0, "messages": [],
-    }  # fmt: skip
-    store = filled(tmp_path, [session, session])
+    store = filled(tmp_path, [PLAIN_SESSION, PLAIN_SESSION])
     monkeypatch.setattr(newest_first, "WORTH_IT", 1)
     half = getattr(newest_first, part)
 
@@ -173,11 +173,7 @@ def test_a_half_that_cannot_be_read_is_told(
 
 def test_neither_half_waits_while_it_is_connected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two ways of reading may keep each other out: a connection that waits would wait for itself."""
-    session = {
-        "source": "cli", "parent": None, "branch": None, "reset": None, "delegate": None, "bad": False, "key": None,
-        "started": 1_772_000_000, "ended": None, "reason": None, "archived": 0, "hidden": 0, "messages": [],
-    }  # fmt: skip
-    store = filled(tmp_path, [session, session])
+    store = filled(tmp_path, [PLAIN_SESSION, PLAIN_SESSION])
     monkeypatch.setattr(newest_first, "WORTH_IT", 1)
     begun = threading.Event()
     waited: list[int] = []
