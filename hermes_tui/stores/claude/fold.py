@@ -25,9 +25,10 @@ from hermes_tui.model import (
 from hermes_tui.records import dataclass
 from hermes_tui.storage.any_json import dump_json, load_json
 from hermes_tui.storage.jsonl import Record
+from hermes_tui.stores.claude.course import Course
 from hermes_tui.stores.claude.events import Change, cache_events
 from hermes_tui.stores.claude.giants import salvaged
-from hermes_tui.stores.claude.graph import SORT, Builder, Graph, LeafMark, Preserved, preserved_of
+from hermes_tui.stores.claude.graph import SORT, Builder, Graph, LeafMark, Preserved, preserved_of, straight_graph
 from hermes_tui.stores.claude.header import PROMPT_CUT, Header
 from hermes_tui.stores.claude.inline import inline_agents
 from hermes_tui.stores.claude.lines import (
@@ -45,7 +46,7 @@ from hermes_tui.stores.claude.lines import (
     values_of,
 )
 from hermes_tui.stores.claude.parts import Part, parts_of
-from hermes_tui.stores.claude.replies import Reply, ReplyBook, request_rows, requests_of
+from hermes_tui.stores.claude.replies import USUAL_REPLY, Reply, ReplyBook, UsualReply, request_rows, requests_of
 from hermes_tui.stores.claude.resume import resumed
 from hermes_tui.stores.claude.weights import NOTHING, Weight, weight_of
 from hermes_tui.stores.conversation import SPARKLINE_POINTS
@@ -70,7 +71,7 @@ class _Built:
     """The chain of the lines fed so far, and what it was worked out from."""
 
     key: tuple[int, LeafMark | None, frozenset[str] | None]
-    builder: Builder
+    builder: Builder | None = None
     graph: Graph | None = None
 
 
@@ -143,6 +144,7 @@ class TranscriptFold:
         self._refused = False
         """A line was met that makes the real program refuse the resume."""
         self._graph: _Built | None = None
+        self.course = Course()
         self._sided = (0, False, False)
 
     # -------------------------------------------------------------------------------------------------- reading
@@ -171,6 +173,11 @@ class TranscriptFold:
             if fields is not None:
                 self._take(fields, record)
 
+    def keep(self, entry: Entry) -> None:
+        """Take in where a line stands."""
+        self.entries.append(entry)
+        self.course.take(entry, self.previous, known=entry.uuid in self.weights)
+
     def _take(self, fields: Fields, record: Record) -> None:
         entry = entry_of(fields, record, self.previous)
         if entry is None:
@@ -178,7 +185,7 @@ class TranscriptFold:
             return
         if entry.detached:
             self.problems.append(Problem(self._path, record.line, record.offset, "a message line without uuid"))
-        self.entries.append(entry)
+        self.keep(entry)
         if entry.type == BRIDGED_TYPE:
             return
         self.previous = entry.uuid
@@ -216,14 +223,16 @@ class TranscriptFold:
         if header.last_at is None or last > header.last_at:
             header.last_at = last
 
-    def take_reply(self, message_id: str, uuid: str, at: float, place: int, message: Fields, request: object) -> None:
+    def take_reply(
+        self, message_id: str, uuid: str, at: float, place: int, model: object, usage: object, request: object
+    ) -> None:
         """Take in model and usage of a usual reply; ``place`` says which message line it is."""
-        model, usage = text_of(message.get("model")), message.get("usage")
-        if model is not None:
-            self._models[model] = None
-            self._model = model
+        self.course.speaks(message_id)
+        if model != self._model and (said := text_of(model)) is not None:
+            self._models[said] = None
+            self._model = said
         if isinstance(usage, dict):
-            self._book.bill(message_id, uuid, at, place, text_of(request), model, usage)
+            self._book.bill_usual(message_id, uuid, at, place, request, model, usage)
 
     def note_calls(self, blocks: Iterable[Fields]) -> None:
         """Take in what a usual reply calls."""
@@ -285,6 +294,8 @@ class TranscriptFold:
         """Whether the lines that make up this log are a sub-agent's."""
         if self.only is not None:
             return True
+        if self._straight:
+            return True in self.course.sides
         every, some = self._sides()
         return every or (self._agent and some)
 
@@ -301,10 +312,19 @@ class TranscriptFold:
         """Chain, states and order of the lines fed so far; kept until one more is fed."""
         built = self._built()
         if built.graph is None:
-            built.graph = built.builder.graph()
-            if self._boundaries and self.only is None:
-                built.graph = self._as_resumed(built.builder, built.graph)
+            built.graph = straight_graph(self.entries) if self._straight else self._walked_graph()
         return built.graph
+
+    @property
+    def _straight(self) -> bool:
+        """Whether every line is live and follows the one before it: nothing needs to be walked then."""
+        mark = self.header.mark
+        return self.only is None and self.course.straight and (mark is None or mark.place < self.lines)
+
+    def _walked_graph(self) -> Graph:
+        builder = self._builder()
+        graph = builder.graph()
+        return self._as_resumed(builder, graph) if self._boundaries and self.only is None else graph
 
     def _as_resumed(self, builder: Builder, graph: Graph) -> Graph:
         """The same, but for a rewind behind a compaction to what that one kept: a resume still begins with it."""
@@ -318,17 +338,22 @@ class TranscriptFold:
 
     def whole(self) -> Builder | None:
         """What the graph is made of, when it is made of every line."""
-        return self._built().builder if self.only is None else None
+        return self._builder() if self.only is None else None
 
     def _built(self) -> _Built:
         key = (len(self.entries), self.header.mark, self.only)
         if self._graph is None or self._graph.key != key:
+            self._graph = _Built(key)
+        return self._graph
+
+    def _builder(self) -> Builder:
+        built = self._built()
+        if built.builder is None:
             entries: Sequence[Entry] = self.entries
             if self.only is not None:
                 entries = [entry for entry in entries if entry.uuid in self.only or entry.type == BRIDGED_TYPE]
-            builder = Builder(entries, self.header.mark, self.preserved, self.sidechain)
-            self._graph = _Built(key, builder)
-        return self._graph
+            built.builder = Builder(entries, self.header.mark, self.preserved, self.sidechain)
+        return built.builder
 
     def usages(self) -> dict[str, Usage]:
         """The tokens of each own request, by the line that shows them."""
@@ -342,6 +367,8 @@ class TranscriptFold:
     @property
     def _mixed(self) -> bool:
         """Whether lines stand in it that are not its own."""
+        if self._straight:
+            return False
         return self.only is not None or len({entry.sidechain for entry in self.entries}) > 1
 
     def compactions(self, graph: Graph) -> tuple[Compaction, ...]:
@@ -387,7 +414,7 @@ class TranscriptFold:
     def _hit_rates(self, requests: Sequence[Request]) -> tuple[float | None, ...]:
         if isinstance(requests, RequestRows):
             # They are made when somebody looks at them, which is not needed for this.
-            return tuple(reply.hit_rate for reply in self._book.in_order()[-SPARKLINE_POINTS:])
+            return requests.hit_rates(SPARKLINE_POINTS)
         return tuple(request.usage.hit_rate for request in requests[-SPARKLINE_POINTS:])
 
     def trace(self) -> Trace:
@@ -465,13 +492,11 @@ class TranscriptFold:
 
     def _requests(self) -> Sequence[Request]:
         """Own requests; those of sub-agents inside this file follow, each in a chain of its own."""
-        replies = self._book.in_order()
         mixed = self._mixed
-        if not mixed:
-            source, cwd = self.header.entrypoint, self.header.folder
-            rows = request_rows(replies, self._id, self._events(replies), source=source, cwd=cwd)
-            if rows is not None:
-                return rows
+        rows = None if mixed else self._request_rows()
+        if rows is not None:
+            return rows
+        replies = self._book.in_order()
         mine = self._own_entries() if mixed else None
         own = replies if mine is None else [reply for reply in replies if reply.uuid in mine]
         found = self._chain_requests(own, self._id)
@@ -480,6 +505,22 @@ class TranscriptFold:
                 inside = [reply for reply in replies if reply.uuid in agent.uuids]
                 found += self._chain_requests(inside, f"{self._id}/{agent.id}")
         return tuple(found)
+
+    def _request_rows(self) -> RequestRows | None:
+        """Those of a log of one chain in columns; ``None`` where a reply tells its cost."""
+        told = self._book.usual_replies()
+        events: dict[str, tuple[CacheEvent, ...]] = {}
+        if told is None or not self._uneventful(told):
+            replies = self._book.in_order()
+            if any(reply.cost is not None for reply in replies):
+                return None
+            told, events = list(map(USUAL_REPLY, replies)), self._events(replies)
+        return request_rows(told, self._id, events, source=self.header.entrypoint, cwd=self.header.folder)
+
+    def _uneventful(self, told: Sequence[UsualReply]) -> bool:
+        """Whether nothing can have cost these replies their cache: they follow each other, and all is as it was."""
+        follow = self._straight and self.course.speakers == [reply[0] for reply in told]
+        return follow and not self._changes and len({reply[4] for reply in told}) <= 1
 
     def _own_entries(self) -> frozenset[str]:
         if self.only is not None:
@@ -533,6 +574,7 @@ class TranscriptFold:
         header["said"] = tuple(header["said"])
         self.header = Header(**header, mark=LeafMark(**mark) if mark else None)
         self.entries, self._graph = [Entry(*entry) for entry in said["entries"]], None
+        self.course = Course(straight=not self.entries)
         self.preserved = {
             uuid: Preserved(**{**preserved, "uuids": tuple(preserved["uuids"])})
             for uuid, preserved in said["preserved"].items()

@@ -99,6 +99,14 @@ def build(
     return Builder(entries, mark, preserved, sidechain).graph()
 
 
+def straight_graph(entries: Sequence[Entry]) -> Graph:
+    """The graph of lines of which each follows the one before it, the last of which is the leaf."""
+    states: dict[str, LineState] = dict.fromkeys(map(_UUID, entries), "live")
+    order = tuple(entries)
+    return Graph(lambda: order, states, chain=tuple(states), boundary=None, branches=0, kept={}, dropped={})
+
+
+_UUID: Final = itemgetter(0)
 SORT: Final = itemgetter(3, 5)
 """Type and side of an entry, by place: there are thousands."""
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
-from operator import le, lt
-from typing import Any
+from operator import attrgetter, le, lt
+from typing import Any, Final
 
 from hermes_tui.model import CacheEvent, Request, SessionId, Usage
 from hermes_tui.records import dataclass
@@ -63,15 +62,60 @@ class Reply:
             self.cost = max(self.cost or 0.0, float(cost))
 
 
-@dataclass(slots=True)
+UsualReply = tuple[str, str, int, float, str, int, int, int, int, int]
+"""The first fields of a :class:`Reply`, up to what was written for an hour; the key is the message id."""
+
+
 class ReplyBook:
     """Collects the replies of one file, each once."""
 
-    replies: dict[str, Reply] = field(default_factory=dict)
-    keys: dict[str, str] = field(default_factory=dict)
-    """By message id: the key of its reply, for lines that lack the request id others have."""
-    _taken: tuple[str, object, object] | None = None
-    """What was taken in last."""
+    def __init__(self, replies: dict[str, Reply] | None = None, keys: dict[str, str] | None = None) -> None:
+        self._replies = {} if replies is None else replies
+        self._behind: dict[str, UsualReply] = {}
+        """What follows them: a list needs columns only, so that most are never made."""
+        self.keys = {} if keys is None else keys
+        """By message id: the key of its reply, for lines that lack the request id others have."""
+        self._taken: tuple[str, object, object] | None = None
+        """What was taken in last."""
+
+    @property
+    def replies(self) -> dict[str, Reply]:
+        """By key."""
+        if self._behind:
+            self._replies.update({key: Reply(*told) for key, told in self._behind.items()})
+            self._behind.clear()
+        return self._replies
+
+    def usual_replies(self) -> list[UsualReply] | None:
+        """All of them, where each is told by one line, they stand in order and none was made yet."""
+        if self._replies:
+            return None
+        told = list(self._behind.values())
+        times = [reply[3] for reply in told]
+        return told if all(map(le, times, times[1:])) else None
+
+    def bill_usual(
+        self, message_id: str, uuid: str, at: float, place: int, request_id: object, model: object, usage: Fields
+    ) -> None:
+        """Take in the usage of a usual line: mostly the first of its reply, and with plain numbers."""
+        given, output = usage.get("input_tokens"), usage.get("output_tokens")
+        read, write = usage.get("cache_read_input_tokens"), usage.get("cache_creation_input_tokens")
+        lifetimes = usage.get("cache_creation")
+        hour = lifetimes.get("ephemeral_1h_input_tokens") if type(lifetimes) is dict else None
+        if (
+            type(given) is type(output) is type(read) is type(write) is type(hour) is int
+            # None of them is negative or too much to be a count.
+            and 0 <= given | output | read | write | hour < MOST
+            and type(request_id) is type(model) is str
+            and request_id
+            and model
+            and message_id not in self._behind
+            and message_id not in self._replies
+            and self.keys.setdefault(message_id, request_id) == request_id
+        ):
+            self._behind[message_id] = (message_id, uuid, place, at, model, given, output, read, write, hour)
+        else:
+            self.bill(message_id, uuid, at, place, text_of(request_id), text_of(model), usage)
 
     def take(self, fields: Fields, entry: Entry, place: int) -> None:
         """Take in an assistant line; synthetic ones and those without usage are not billed."""
@@ -132,38 +176,45 @@ class ReplyBook:
 
 
 def request_rows(
-    replies: Sequence[Reply],
+    replies: Sequence[UsualReply],
     session_id: SessionId,
     events: Mapping[str, tuple[CacheEvent, ...]],
     *,
     source: str | None,
     cwd: str | None,
-) -> RequestRows | None:
-    """What :func:`requests_of` gives where session and chain are the same; ``None`` where a reply tells its cost."""
-    if any(reply.cost is not None for reply in replies):
-        return None
+) -> RequestRows:
+    """What :func:`requests_of` gives where session and chain are the same and no reply tells its cost."""
+    if not replies:
+        return RequestRows(tells_writes=True)
     count = len(replies)
+    keys, uuids, _, times, models, given, output, read, write, hour = map(list, zip(*replies, strict=True))
     marks: list[object] = [()] * count
     if events:
-        marks = [[(event.cause, event.evidence) for event in events.get(reply.key, ())] for reply in replies]
+        marks = [[(event.cause, event.evidence) for event in events.get(key, ())] for key in keys]
     columns: tuple[list[Any], ...] = (
         [session_id] * count,
-        [reply.key for reply in replies],
-        [reply.uuid for reply in replies],
-        [reply.at for reply in replies],
-        [reply.model or None for reply in replies],
+        keys,
+        uuids,
+        times,
+        [model or None for model in models],
         [PROVIDER] * count,
         marks,
         [source or None] * count,
         [cwd or None] * count,
-        [reply.input for reply in replies],
-        [reply.output for reply in replies],
-        [reply.cache_read for reply in replies],
-        [reply.cache_write for reply in replies],
+        given,
+        output,
+        read,
+        write,
         [0] * count,
-        [min(reply.write_1h, reply.cache_write) if reply.write_1h else 0 for reply in replies],
+        list(map(min, hour, write)),
     )
     return RequestRows(columns, tells_writes=True)
+
+
+USUAL_REPLY: Final = attrgetter(
+    "key", "uuid", "place", "at", "model", "input", "output", "cache_read", "cache_write", "write_1h"
+)
+"""Makes a :data:`UsualReply` of a :class:`Reply`."""
 
 
 def requests_of(

@@ -6,8 +6,10 @@ same version, entry point, folder and branch as the line before, and no field a 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
-from operator import itemgetter
+from itertools import accumulate, count
+from operator import add, itemgetter
 from typing import Any, Final
 
 import orjson
@@ -37,7 +39,6 @@ _OTHERS: Final = frozenset(
 )  # fmt: skip
 """Fields of a message line that no fold looks at, or that are looked at here."""
 _MOST_SHAPES: Final = 256
-_FIELDS: Final = itemgetter("type", "uuid", "message", "parentUuid", "timestamp", "isSidechain")
 _GOT_ALONE: Final = frozenset(("type", "uuid", "message", "parentUuid", "timestamp", "isSidechain"))
 _SETTINGS: Final = itemgetter("version", "entrypoint", "cwd", "gitBranch")
 """In the order of :attr:`Header.said`."""
@@ -48,18 +49,27 @@ _NO_END: Final = b"\n"
 _KIND: Final = b'"type":"'
 _EARLY: Final = 400
 """Bytes of a line in which its type mostly stands."""
+_MARKS: Final = {
+    "tool_use": (TOOL, LOOKED_AT), "tool_result": (TOOL, LOOKED_AT), "thinking": (THOUGHT, LOOKED_AT),
+    "text": (_KIND, _EARLY), "prompt": (_KIND, _EARLY),
+}  # fmt: skip
+"""By what a line is: the bytes that stand early in it where it is indexed later, or, of a text, at once."""
 _STAMP: Final = len("2026-11-29T16:58:16.010Z")
 _EARLIEST: Final = datetime.fromtimestamp(EARLIEST, UTC)
 _LATEST: Final = datetime.fromtimestamp(LATEST, UTC)
-_TUPLE: Final = tuple.__new__
-_UNUSUAL: Final = (ValueError, TypeError, KeyError, OverflowError)
+_UNUSUAL: Final = (ValueError, TypeError, KeyError, IndexError, OverflowError, AttributeError)
 """What a line raises that is no JSON, or lacks fields of a usual one, or has others in their place."""
 _Weight = tuple[int, int, int]
 """See :class:`hermes_tui.stores.claude.weights.Weight`: a bare tuple is made in a quarter of the time."""
 _ONE_CALL: Final = (1, 1, 0)
+_ONE_RESULT: Final = (1, 0, 0)
 _THOUGHT: Final = (0, 0, 0)
 _Reply = tuple[Any, Any, Any, Any, datetime]
 _NO_REPLY: Final[_Reply] = (None, None, None, None, _LATEST)
+
+
+_Placed = tuple[bytes, int, int, int]
+"""A line with its number, offset and length."""
 
 
 class ClaudeSkim:
@@ -79,35 +89,53 @@ class ClaudeSkim:
         """How many fields a line that ends so has at least; one with so many has no unusual one."""
         self._reply = _NO_REPLY
         """Id, request, model, usage and time of the reply that was taken in last."""
+        self._spots = dict.fromkeys(_MARKS, 0)
+        """Where the mark of each stood last: mostly it stands there again."""
 
     def take(self, lines: Lines, feed: Feed) -> None:
         """Take in lines that follow each other; those that are not usual go through ``feed``."""
+        lengths = list(map(len, lines.raws))
+        offsets = map(add, accumulate(lengths, initial=lines.offset), count())
+        rest = zip(lines.raws, count(lines.line), offsets, lengths, strict=False)
+        while (unusual := self._take_usual(rest)) is not None:
+            (raw, line, offset, length), value = unusual
+            record = complete_record(line, offset, raw) if value is None else Record(line, offset, length, value, raw)
+            if record is not None:
+                feed(record)
+                self._reply = _NO_REPLY
+
+    def _take_usual(self, rest: Iterator[_Placed]) -> tuple[_Placed, Any] | None:
+        """Take in usual lines up to one that is not: that one is given back, with what it holds if it is JSON."""
         # One long loop over locals: each call and each attribute in it costs a twentieth of parsing a line.
         fold, say, keeps_parts, shapes = self._fold, self._say, self._fold.keeps_parts, self._shapes
-        weights, keep = fold.weights, fold.entries.append
-        load, fields, time_of, make = orjson.loads, _FIELDS, datetime.fromisoformat, _TUPLE
+        weights, keep, sides, marks, spots = fold.weights, fold.entries.append, fold.course.sides, _MARKS, self._spots
+        load, time_of, make = orjson.loads, datetime.fromisoformat, tuple.__new__
         earliest, latest = _EARLIEST, _LATEST
-        line, offset, length = lines.line - 1, lines.offset, -1
-        place, previous, first, last = fold.lines, fold.previous, _LATEST, _EARLIEST
+        place, previous, straight, first, last = fold.lines, fold.previous, True, _LATEST, _EARLIEST
+        side, unusual = None, None
         end, least = self._current_end()
         reply_id, reply_request, reply_model, reply_usage, reply_at = self._reply
-        for raw in lines.raws:
-            line += 1
-            offset += length + 1
-            length = len(raw)
+        for raw, line, offset, length in rest:
             value: Any = None
-            weight = message_id = words = parts = None
+            weight = message_id = words = parts = what = None
             result = False
             try:
                 value = load(raw)
-                kind, uuid, message, parent, stamp, sidechain = fields(value)
-                content, at = message["content"], time_of(stamp)
+                message, kind, uuid, parent, stamp = (
+                    value["message"], value["type"], value["uuid"], value["parentUuid"], value["timestamp"]
+                )  # fmt: skip
+                content, sidechain, at = message["content"], value["isSidechain"], time_of(stamp)
+                fields = len(value)
                 if not raw.endswith(end):
                     usual = self._same_settings(value) and self._has_usual_fields(value)
                     if usual:
                         self._learn_end(value, raw)
                         end, least = self._end, self._least
-                elif len(value) == least or (len(value) == least + 1 and "requestId" in value):
+                elif (
+                    fields == least
+                    or (fields == least + 1 and "requestId" in value)
+                    or (fields == least + 2 and "toolUseResult" in value and "sourceToolAssistantUUID" in value)
+                ):
                     usual = True
                 else:
                     shape = shapes.get(tuple(value))
@@ -123,7 +151,7 @@ class ClaudeSkim:
                 ):
                     pass
                 elif kind == "assistant":
-                    message_id, model = message["id"], message.get("model")
+                    message_id, model, usage = message["id"], message["model"], message["usage"]
                     if type(message_id) is str and message_id and model != SYNTHETIC_MODEL:
                         kind = "assistant"
                         if len(content) != 1:
@@ -133,50 +161,46 @@ class ClaudeSkim:
                         elif what == "text":
                             words = content[0]["text"]
                             weight = (1, 0, len(words)) if type(words) is str else None
+                        elif what == "thinking":
+                            weight = _THOUGHT
                         else:
-                            weight = _THOUGHT if what == "thinking" else _reply_weight(content)
+                            weight, what = _reply_weight(content), None
                 elif kind == "user":
-                    kind = "user"
+                    kind, what = "user", "tool_result"
                     if type(content) is list:
-                        weight = _results_weight(content)
+                        if len(content) == 1 and content[0]["type"] == what:
+                            shown = content[0].get("content")
+                            weight = (1, 0, len(shown)) if type(shown) is str else _ONE_RESULT
+                        else:
+                            weight = _results_weight(content)
                         result = weight is not None
                     elif not keeps_parts and type(content) is str and is_plain_prompt(content):
-                        words, weight = content, (1, 0, len(content))
+                        words, weight, what = content, (1, 0, len(content)), "prompt"
                     if weight is None and _is_text(content):
-                        parts = parts_of(value)
+                        parts, what = parts_of(value), None
                         weight = weight_of_parts(parts)
             except _UNUSUAL:
                 weight = None
             if weight is None:
-                if place != fold.lines:
-                    fold.passed(place, previous, first.timestamp(), last.timestamp())
-                    first, last = _LATEST, _EARLIEST
-                record = (
-                    complete_record(line, offset, raw)
-                    if value is None
-                    else make(Record, (line, offset, length, value, raw, None, (), True))
-                )
-                if record is not None:
-                    feed(record)
-                    place, previous = fold.lines, fold.previous
-                    end, least = self._current_end()
-                    reply_id = None
-                continue
+                unusual = (raw, line, offset, length), value
+                break
             # Strings that come again and again are kept once.
             if parent == previous:
                 parent = previous
-            elif type(parent) is not str or not parent:
-                parent = None
+            else:
+                straight = False
+                if type(parent) is not str or not parent:
+                    parent = None
             if message_id is not None:
                 # Most replies are several lines, which say the same of model and usage.
-                request, usage = value.get("requestId"), message.get("usage")
+                request = value.get("requestId")
                 if message_id == reply_id:
                     message_id = reply_id
                     same = usage == reply_usage and request == reply_request and model == reply_model
                 else:
                     same = False
                 if not same or at < reply_at:
-                    fold.take_reply(message_id, uuid, at.timestamp(), place, message, request)
+                    fold.take_reply(message_id, uuid, at.timestamp(), place, model, usage, request)
                     reply_id, reply_request, reply_model, reply_usage = message_id, request, model, usage
                     reply_at = at
                 if keeps_parts and weight[1]:
@@ -185,11 +209,12 @@ class ClaudeSkim:
                 fold.prompts[uuid] = words[:PROMPT_CUT]
             elif parts is not None:
                 fold.note_prompt(uuid, parts)
+            sidechain = sidechain is True
             keep(
                 make(
                     UsualEntry,
                     (
-                        uuid, parent, None, kind, "", sidechain is True, at, line, offset, length, message_id, result,
+                        uuid, parent, None, kind, "", sidechain, at, line, offset, length, message_id, result,
                         False, False, None, False, False,
                     ),
                 )
@@ -197,26 +222,41 @@ class ClaudeSkim:
             weights[uuid] = weight
             previous = uuid
             place += 1
+            if sidechain is not side:
+                side = sidechain
+                sides.add(side)
             if at > last:
                 last = at
             if at < first:
                 first = at
-            if say is not None and not ((result or weight[1]) and raw.find(TOOL, 0, LOOKED_AT) >= 0):
-                if words is not None and raw.find(_KIND, 0, _EARLY) >= 0 and "toolUseResult" not in value:
-                    # With its type at its head it talks, unless a text looks like a call: then it is indexed twice,
-                    # which harms nobody.
-                    text: str | None = words
-                elif weight is _THOUGHT and raw.find(THOUGHT, 0, LOOKED_AT) >= 0:
-                    continue
-                elif message_id is not None and not weight[1]:
-                    text = self._said(raw, content, weight)
-                else:
-                    text = self._others(raw, value, parts)
-                if text:
-                    say(line, offset, length, at.timestamp(), text)
+            if say is None:
+                continue
+            marked = what is not None and (raw.startswith(marks[what][0], spots[what]) or self._marked(raw, what))
+            if words is None and marked:
+                continue  # it is indexed later
+            if words is not None and marked and "toolUseResult" not in value:
+                # With its type at its head it talks, unless a text looks like a call: then it is indexed twice, which
+                # harms nobody.
+                text: str | None = words
+            elif message_id is not None and not weight[1]:
+                text = self._said(raw, content, weight)
+            else:
+                text = self._others(raw, value, parts)
+            if text:
+                say(line, offset, length, at.timestamp(), text)
         if place != fold.lines:
+            fold.course.take_usual(straight=straight)
             fold.passed(place, previous, first.timestamp(), last.timestamp())
         self._reply = (reply_id, reply_request, reply_model, reply_usage, reply_at)
+        return unusual
+
+    def _marked(self, raw: bytes, what: str) -> bool:
+        """Whether the mark of such a line stands early in it."""
+        mark, end = _MARKS[what]
+        place = raw.find(mark, 0, end)
+        if place >= 0:
+            self._spots[what] = place
+        return place >= 0
 
     def _current_end(self) -> tuple[bytes, int]:
         """What a line ends with that has the settings of the last one, and how many fields it has at least."""

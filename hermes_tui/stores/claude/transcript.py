@@ -125,7 +125,7 @@ class IndexedFold(TranscriptFold):
         parts = parts_of(fields)
         if parts:
             entry = stranger_of(fields, record, self.previous)
-            self.entries.append(entry)
+            self.keep(entry)
             self._note(entry.uuid, parts)
 
 

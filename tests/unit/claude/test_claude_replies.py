@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hermes_tui.mirror.codec import dump_card, dump_requests, load_summary
 from hermes_tui.model import CacheEvent, SessionId, SessionRow, StoreRef
 from hermes_tui.stores.claude.index_texts import ClaudeTexts
-from hermes_tui.stores.claude.replies import Reply, ReplyBook, request_rows, requests_of
+from hermes_tui.stores.claude.replies import USUAL_REPLY, Reply, ReplyBook, request_rows, requests_of
 from hermes_tui.stores.kept_requests import slots_of
 from hermes_tui.stores.log_source import LogSummary
 from hermes_tui.stores.request_rows import RequestRows
@@ -40,19 +40,14 @@ folders = st.sampled_from([None, "", "/a"])
 def test_columns_are_the_requests(listed: list[Reply], source: str | None, cwd: str | None, noted: bool) -> None:
     told = (CacheEvent("rewind", RawText("why")),)
     events = {reply.key: told for reply in listed[::2]} if noted else {}
-    rows = request_rows(listed, ID, events, source=source, cwd=cwd)
+    rows = request_rows(list(map(USUAL_REPLY, listed)), ID, events, source=source, cwd=cwd)
     made = tuple(requests_of(listed, ID, ID, events, source=source, cwd=cwd))
-    assert rows is not None
     assert tuple(rows) == made
     assert slots_of(rows) == slots_of(made)
     one, other = (LogSummary(ROW, some, (), ()) for some in (rows, made))
     assert dump_card(one) == dump_card(other)
     assert tuple(load_summary(dump_card(one), dump_requests(one), ROW.store).requests) == made
     assert RequestRows.restore(rows.dump()) == made
-
-
-def test_replies_that_tell_their_cost_are_not_put_in_columns() -> None:
-    assert request_rows([Reply("k", "u", 0, None, None, cost=0.5)], ID, {}, source=None, cwd=None) is None
 
 
 @given(replies)
