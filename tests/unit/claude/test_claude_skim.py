@@ -81,7 +81,9 @@ SETTINGS = {
 CHANGES = st.fixed_dictionaries(
     {},
     optional={
-        "type": st.sampled_from(("user", "assistant", "system", "attachment", "progress", "summary", "new", None, 7)),
+        "type": st.sampled_from(
+            ("user", "assistant", "system", "attachment", "progress", "summary", "last-prompt", "new", None, 7)
+        ),
         "uuid": PLACES.map(lambda place: f"u{place}") | ODD,
         "parentUuid": PLACES.map(lambda place: f"u{place}") | ODD,
         "timestamp": st.sampled_from(STAMPS),
@@ -99,6 +101,8 @@ CHANGES = st.fixed_dictionaries(
         "forkedFrom": st.just({"sessionId": "older"}),
         "subtype": st.just("compact_boundary"),
         "customTitle": st.just("a title"),
+        "leafUuid": st.none() | PLACES.map(lambda place: f"u{place}"),
+        "explicit": st.booleans(),
         "agentId": st.just("a1"),
     },
 )
@@ -184,6 +188,41 @@ def both(raws: list[bytes]) -> tuple[_Collector, _Collector]:
     )
 
 
+def assert_it_is_what_a_walk_says(quick: _Collector) -> None:
+    """Of a fold that was taken up again it is not known that its lines follow each other straight on."""
+    assert isinstance(quick.fold, TranscriptFold)
+    walked = TranscriptFold(REF, "/x", SessionId("s"))
+    assert walked.restore(quick.dump())
+    assert not walked.course.straight or not walked.entries
+    assert walked.summary() == quick.summary()
+    short, long = quick.fold.graph(), walked.graph()
+    assert (short.states, short.chain, short.boundary, short.branches) == (
+        long.states, long.chain, long.boundary, long.branches
+    )  # fmt: skip
+    assert list(map(plain_entry, short.order)) == list(map(plain_entry, long.order))
+    assert walked.sidechain == quick.fold.sidechain
+
+
+STRAIGHT = st.tuples(
+    REPLIES | USER, USUAL_STAMPS, st.none(), st.integers(1, 14), st.sampled_from(("", "", "", "twice"))
+)
+
+
+@given(st.lists(STRAIGHT, max_size=10), st.lists(STEPS, max_size=2), st.lists(STRAIGHT, max_size=4))
+@settings(max_examples=300, deadline=None)
+def test_what_follows_straight_on_is_live_and_nothing_else_is_said(
+    first: list[Any], odd: list[Any], then: list[Any]
+) -> None:
+    assert_it_is_what_a_walk_says(both(made([*first, *odd, *then]))[0])
+
+
+def test_usual_lines_are_a_straight_course() -> None:
+    fold = TranscriptFold(REF, "/x", SessionId("s"))
+    taken(usual(3), fold, skim=True)
+    assert fold.course.straight
+    assert fold.course.speakers == ["m0", "m1", "m2"]
+
+
 @given(st.lists(STEPS, max_size=14))
 @settings(max_examples=600, deadline=None)
 def test_whatever_a_log_holds_it_says_the_same(steps: list[Any]) -> None:
@@ -196,6 +235,7 @@ def test_whatever_a_log_holds_it_says_the_same(steps: list[Any]) -> None:
     assert quick.dump() == fed.dump()
     assert list(map(plain_entry, quick.fold.graph().order)) == list(map(plain_entry, fed.fold.graph().order))
     assert quick.fold.graph().states == fed.fold.graph().states
+    assert_it_is_what_a_walk_says(quick)
     lost = [one for one in fed.found if one not in quick.found]
     assert not lost
     # A line that seems to be of a call is indexed now already, and once more with the tools.
