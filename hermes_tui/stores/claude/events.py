@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from hermes_tui.model import CacheEvent, DropCause
 from hermes_tui.stores.claude.lines import Entry
-from hermes_tui.stores.claude.replies import Reply
+from hermes_tui.stores.claude.replies import ReplyColumns
 from hermes_tui.text import RawText
 
 _STEPS: Final = 3
@@ -26,7 +26,7 @@ class Change(NamedTuple):
 
 
 def cache_events(
-    replies: Sequence[Reply], entries: Sequence[Entry], lines: Mapping[str, Entry] | None, changes: Sequence[Change]
+    replies: ReplyColumns, entries: Sequence[Entry], lines: Mapping[str, Entry] | None, changes: Sequence[Change]
 ) -> dict[str, tuple[CacheEvent, ...]]:
     """By the key of a reply: what happened since the one before.
 
@@ -39,45 +39,46 @@ def cache_events(
     rewound = _rewound(replies, entries, lines)
     places = [change.place for change in changes]
     found: dict[str, tuple[CacheEvent, ...]] = {}
-    for before, reply in pairwise(replies):
+    told = zip(replies.keys, replies.places, replies.models, strict=True)
+    for (_, above, before), (key, place, model) in pairwise(told):
         events: list[CacheEvent] = []
         if places:
-            low, high = sorted((before.place, reply.place))
+            low, high = sorted((above, place))
             between = changes[bisect_right(places, low) : bisect_right(places, high)]
             events = [CacheEvent(change.cause, RawText(change.evidence)) for change in between]
-        if before.model != reply.model:
-            events.append(CacheEvent("model-change", RawText(f"{before.model} -> {reply.model}")))
-        if reply.key in rewound:
+        if before != model:
+            events.append(CacheEvent("model-change", RawText(f"{before} -> {model}")))
+        if key in rewound:
             events.append(CacheEvent("rewind", RawText("the conversation went on from an earlier reply")))
         if events:
-            found[reply.key] = tuple(events)
+            found[key] = tuple(events)
     return found
 
 
-def _rewound(replies: Sequence[Reply], entries: Sequence[Entry], lines: Mapping[str, Entry] | None) -> set[str]:
+def _rewound(replies: ReplyColumns, entries: Sequence[Entry], lines: Mapping[str, Entry] | None) -> set[str]:
     """The keys of the replies that follow another one than the one before them."""
     if lines is None:
         parents: Mapping[str, Entry] = {entry.uuid: entry for entry in entries}
         owners = {uuid: entry.message_id for uuid, entry in parents.items()}
         owners |= {entry.uuid: entry.message_id for entry in entries if entry.message_id is not None}
-        owned = [owners.get(reply.uuid) for reply in replies]
+        owned = [owners.get(uuid) for uuid in replies.uuids]
     else:
         parents = lines
-        owned = [lines[reply.uuid].message_id for reply in replies]
+        owned = [lines[uuid].message_id for uuid in replies.uuids]
     billed = set(owned) - {None}
     found: set[str] = set()
     before, find = owned[0] if owned else None, parents.get
-    for reply, own in zip(replies[1:], owned[1:], strict=True):
+    for key, uuid, own in zip(replies.keys[1:], replies.uuids[1:], owned[1:], strict=True):
         # Mostly it follows the result of a call of the one before, or a prompt that follows that one.
-        above = find(reply.uuid, _NONE)
+        above = find(uuid, _NONE)
         for _ in range(_STEPS):
             above = find(above.parent or "", _NONE)
             if above.message_id is not None:
                 break
         if before is None or before == own or above.message_id != before:
-            highest = _reply_above(reply.uuid, own, parents, billed)
+            highest = _reply_above(uuid, own, parents, billed)
             if highest is not None and highest != before:
-                found.add(reply.key)
+                found.add(key)
         before = own
     return found
 

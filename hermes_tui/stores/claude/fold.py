@@ -46,7 +46,7 @@ from hermes_tui.stores.claude.lines import (
     values_of,
 )
 from hermes_tui.stores.claude.parts import Part, parts_of
-from hermes_tui.stores.claude.replies import USUAL_REPLY, Reply, ReplyBook, UsualReply, request_rows, requests_of
+from hermes_tui.stores.claude.replies import Reply, ReplyBook, ReplyColumns, columns_of, request_rows, requests_of
 from hermes_tui.stores.claude.resume import resumed
 from hermes_tui.stores.claude.weights import NOTHING, Weight, weight_of
 from hermes_tui.stores.conversation import SPARKLINE_POINTS
@@ -509,18 +509,20 @@ class TranscriptFold:
     def _request_rows(self) -> RequestRows | None:
         """Those of a log of one chain in columns; ``None`` where a reply tells its cost."""
         told = self._book.usual_replies()
-        events: dict[str, tuple[CacheEvent, ...]] = {}
-        if told is None or not self._uneventful(told):
+        if told is None:
             replies = self._book.in_order()
             if any(reply.cost is not None for reply in replies):
                 return None
-            told, events = list(map(USUAL_REPLY, replies)), self._events(replies)
-        return request_rows(told, self._id, events, source=self.header.entrypoint, cwd=self.header.folder)
+            columns = columns_of(replies)
+        else:
+            columns = columns_of(told)
+        events = {} if self._uneventful(columns) else self._events(columns)
+        return request_rows(columns, self._id, events, source=self.header.entrypoint, cwd=self.header.folder)
 
-    def _uneventful(self, told: Sequence[UsualReply]) -> bool:
+    def _uneventful(self, replies: ReplyColumns) -> bool:
         """Whether nothing can have cost these replies their cache: they follow each other, and all is as it was."""
-        follow = self._straight and self.course.speakers == [reply[0] for reply in told]
-        return follow and not self._changes and len({reply[4] for reply in told}) <= 1
+        follow = self._straight and self.course.speakers == replies.keys
+        return follow and not self._changes and len(set(replies.models)) <= 1
 
     def _own_entries(self) -> frozenset[str]:
         if self.only is not None:
@@ -530,10 +532,10 @@ class TranscriptFold:
 
     def _chain_requests(self, replies: Sequence[Reply], chain: str) -> list[Request]:
         header = self.header
-        events = self._events(replies)
+        events = self._events(columns_of(replies))
         return requests_of(replies, self._id, chain, events, source=header.entrypoint, cwd=header.folder)
 
-    def _events(self, replies: Sequence[Reply]) -> dict[str, tuple[CacheEvent, ...]]:
+    def _events(self, replies: ReplyColumns) -> dict[str, tuple[CacheEvent, ...]]:
         built = self.whole()
         return cache_events(replies, self.entries, None if built is None else built.lines, self._changes)
 

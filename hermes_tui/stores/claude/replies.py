@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from operator import attrgetter, le, lt
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from hermes_tui.model import CacheEvent, Request, SessionId, Usage
 from hermes_tui.records import dataclass
@@ -175,8 +175,29 @@ class ReplyBook:
         return [reply for _, _, reply in sorted(timed, key=lambda item: item[:2])]
 
 
+class ReplyColumns(NamedTuple):
+    """The fields of replies, a column for each."""
+
+    keys: list[str]
+    uuids: list[str]
+    places: list[int]
+    times: list[float | None]
+    models: list[str | None]
+    input: list[int]
+    output: list[int]
+    cache_read: list[int]
+    cache_write: list[int]
+    write_1h: list[int]
+
+
+def columns_of(replies: Sequence[UsualReply] | Sequence[Reply]) -> ReplyColumns:
+    """The same replies in columns."""
+    rows = [reply if isinstance(reply, tuple) else _USUAL_REPLY(reply) for reply in replies]
+    return ReplyColumns(*map(list, zip(*rows, strict=True))) if rows else ReplyColumns(*([] for _ in range(10)))
+
+
 def request_rows(
-    replies: Sequence[UsualReply],
+    replies: ReplyColumns,
     session_id: SessionId,
     events: Mapping[str, tuple[CacheEvent, ...]],
     *,
@@ -184,34 +205,31 @@ def request_rows(
     cwd: str | None,
 ) -> RequestRows:
     """What :func:`requests_of` gives where session and chain are the same and no reply tells its cost."""
-    if not replies:
-        return RequestRows(tells_writes=True)
-    count = len(replies)
-    keys, uuids, _, times, models, given, output, read, write, hour = map(list, zip(*replies, strict=True))
+    count = len(replies.keys)
     marks: list[object] = [()] * count
     if events:
-        marks = [[(event.cause, event.evidence) for event in events.get(key, ())] for key in keys]
+        marks = [[(event.cause, event.evidence) for event in events.get(key, ())] for key in replies.keys]
     columns: tuple[list[Any], ...] = (
         [session_id] * count,
-        keys,
-        uuids,
-        times,
-        [model or None for model in models],
+        replies.keys,
+        replies.uuids,
+        replies.times,
+        [model or None for model in replies.models],
         [PROVIDER] * count,
         marks,
         [source or None] * count,
         [cwd or None] * count,
-        given,
-        output,
-        read,
-        write,
+        replies.input,
+        replies.output,
+        replies.cache_read,
+        replies.cache_write,
         [0] * count,
-        list(map(min, hour, write)),
+        list(map(min, replies.write_1h, replies.cache_write)),
     )
     return RequestRows(columns, tells_writes=True)
 
 
-USUAL_REPLY: Final = attrgetter(
+_USUAL_REPLY: Final = attrgetter(
     "key", "uuid", "place", "at", "model", "input", "output", "cache_read", "cache_write", "write_1h"
 )
 """Makes a :data:`UsualReply` of a :class:`Reply`."""

@@ -6,10 +6,8 @@ same version, entry point, folder and branch as the line before, and no field a 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
-from itertools import accumulate, count
-from operator import add, itemgetter
+from operator import itemgetter
 from typing import Any, Final
 
 import orjson
@@ -68,10 +66,6 @@ _Reply = tuple[Any, Any, Any, Any, datetime]
 _NO_REPLY: Final[_Reply] = (None, None, None, None, _LATEST)
 
 
-_Placed = tuple[bytes, int, int, int]
-"""A line with its number, offset and length."""
-
-
 class ClaudeSkim:
     """See :class:`hermes_tui.stores.log_source.LineTaker`."""
 
@@ -94,28 +88,20 @@ class ClaudeSkim:
 
     def take(self, lines: Lines, feed: Feed) -> None:
         """Take in lines that follow each other; those that are not usual go through ``feed``."""
-        lengths = list(map(len, lines.raws))
-        offsets = map(add, accumulate(lengths, initial=lines.offset), count())
-        rest = zip(lines.raws, count(lines.line), offsets, lengths, strict=False)
-        while (unusual := self._take_usual(rest)) is not None:
-            (raw, line, offset, length), value = unusual
-            record = complete_record(line, offset, raw) if value is None else Record(line, offset, length, value, raw)
-            if record is not None:
-                feed(record)
-                self._reply = _NO_REPLY
-
-    def _take_usual(self, rest: Iterator[_Placed]) -> tuple[_Placed, Any] | None:
-        """Take in usual lines up to one that is not: that one is given back, with what it holds if it is JSON."""
         # One long loop over locals: each call and each attribute in it costs a twentieth of parsing a line.
         fold, say, keeps_parts, shapes = self._fold, self._say, self._fold.keeps_parts, self._shapes
         weights, keep, sides, marks, spots = fold.weights, fold.entries.append, fold.course.sides, _MARKS, self._spots
         load, time_of, make = orjson.loads, datetime.fromisoformat, tuple.__new__
+        line, offset, length = lines.line - 1, lines.offset, -1
         earliest, latest = _EARLIEST, _LATEST
         place, previous, straight, first, last = fold.lines, fold.previous, True, _LATEST, _EARLIEST
-        side, unusual = None, None
+        side = None
         end, least = self._current_end()
         reply_id, reply_request, reply_model, reply_usage, reply_at = self._reply
-        for raw, line, offset, length in rest:
+        for raw in lines.raws:
+            line += 1
+            offset += length + 1
+            length = len(raw)
             value: Any = None
             weight = message_id = words = parts = what = None
             result = False
@@ -182,8 +168,18 @@ class ClaudeSkim:
             except _UNUSUAL:
                 weight = None
             if weight is None:
-                unusual = (raw, line, offset, length), value
-                break
+                self._pass(place, previous, straight, first, last)
+                record = (
+                    complete_record(line, offset, raw)
+                    if value is None
+                    else make(Record, (line, offset, length, value, raw, None, (), True))
+                )
+                if record is not None:
+                    feed(record)
+                    reply_id = None
+                place, previous, straight, first, last = fold.lines, fold.previous, True, _LATEST, _EARLIEST
+                end, least = self._current_end()
+                continue
             # Strings that come again and again are kept once.
             if parent == previous:
                 parent = previous
@@ -244,11 +240,15 @@ class ClaudeSkim:
                 text = self._others(raw, value, parts)
             if text:
                 say(line, offset, length, at.timestamp(), text)
-        if place != fold.lines:
-            fold.course.take_usual(straight=straight)
-            fold.passed(place, previous, first.timestamp(), last.timestamp())
+        self._pass(place, previous, straight, first, last)
         self._reply = (reply_id, reply_request, reply_model, reply_usage, reply_at)
-        return unusual
+
+    def _pass(self, lines: int, previous: str | None, straight: bool, first: datetime, last: datetime) -> None:
+        """Tell the fold of the usual lines since it was told last, if there are any."""
+        fold = self._fold
+        if lines != fold.lines:
+            fold.course.take_usual(straight=straight)
+            fold.passed(lines, previous, first.timestamp(), last.timestamp())
 
     def _marked(self, raw: bytes, what: str) -> bool:
         """Whether the mark of such a line stands early in it."""

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hermes_tui.mirror.codec import dump_card, dump_requests, load_summary
 from hermes_tui.model import CacheEvent, SessionId, SessionRow, StoreRef
 from hermes_tui.stores.claude.index_texts import ClaudeTexts
-from hermes_tui.stores.claude.replies import USUAL_REPLY, Reply, ReplyBook, request_rows, requests_of
+from hermes_tui.stores.claude.replies import Reply, ReplyBook, columns_of, request_rows, requests_of
 from hermes_tui.stores.kept_requests import slots_of
 from hermes_tui.stores.log_source import LogSummary
 from hermes_tui.stores.request_rows import RequestRows
@@ -40,7 +40,7 @@ folders = st.sampled_from([None, "", "/a"])
 def test_columns_are_the_requests(listed: list[Reply], source: str | None, cwd: str | None, noted: bool) -> None:
     told = (CacheEvent("rewind", RawText("why")),)
     events = {reply.key: told for reply in listed[::2]} if noted else {}
-    rows = request_rows(list(map(USUAL_REPLY, listed)), ID, events, source=source, cwd=cwd)
+    rows = request_rows(columns_of(listed), ID, events, source=source, cwd=cwd)
     made = tuple(requests_of(listed, ID, ID, events, source=source, cwd=cwd))
     assert tuple(rows) == made
     assert slots_of(rows) == slots_of(made)

@@ -216,13 +216,6 @@ def test_what_follows_straight_on_is_live_and_nothing_else_is_said(
     assert_it_is_what_a_walk_says(both(made([*first, *odd, *then]))[0])
 
 
-def test_usual_lines_are_a_straight_course() -> None:
-    fold = TranscriptFold(REF, "/x", SessionId("s"))
-    taken(usual(3), fold, skim=True)
-    assert fold.course.straight
-    assert fold.course.speakers == ["m0", "m1", "m2"]
-
-
 @given(st.lists(STEPS, max_size=14))
 @settings(max_examples=600, deadline=None)
 def test_whatever_a_log_holds_it_says_the_same(steps: list[Any]) -> None:
@@ -337,3 +330,47 @@ def test_a_reply_goes_on_after_an_unusual_line_of_another_model() -> None:
 def changed(raws: list[bytes], place: int, said: dict[str, object]) -> list[bytes]:
     fields = json.loads(raws[place]) | said
     return [*raws[:place], json.dumps(fields, separators=(",", ":")).encode(), *raws[place + 1 :]]
+
+
+def test_usual_lines_are_a_straight_course() -> None:
+    fold = TranscriptFold(REF, "/x", SessionId("s"))
+    taken(usual(3), fold, skim=True)
+    assert fold.course.straight
+    assert fold.course.speakers == ["m0", "m1", "m2"]
+
+
+def last_prompt(leaf: str | None, *, explicit: bool = True) -> bytes:
+    return json.dumps({"type": "last-prompt", "lastPrompt": "go", "leafUuid": leaf, "explicit": explicit}).encode()
+
+
+def odd_courses() -> dict[str, list[bytes]]:
+    """Lines that follow each other straight on but for one thing."""
+    raws = usual(3)
+    boundary = {"type": "system", "subtype": "compact_boundary", "content": "x"}
+    usage = {"input_tokens": 1, "output_tokens": 2, "cache_read_input_tokens": 3, "cache_creation_input_tokens": 4}
+    usage["cache_creation"] = {"ephemeral_1h_input_tokens": 1}
+    text = [{"type": "text", "text": "words"}]
+    spoken = [reply(text, number, "big", usage) for number in (0, 1, 0, 2)]
+    told = [
+        (message, "2026-11-29T16:58:16.010Z", None, 1, "") for message in ({"role": "user", "content": "go"}, *spoken)
+    ]
+    return {
+        "a compaction": changed(raws, 5, boundary),
+        "the same uuid again": changed(raws, 9, {"uuid": "u2"}),
+        "another parent": changed(raws, 5, {"parentUuid": "u2"}),
+        "the other side": changed(raws, 5, {"isSidechain": True}),
+        "bridged over": changed(raws, 9, {"type": "progress"}),
+        "no uuid": changed(raws, 9, {"uuid": None}),
+        "a mark": [*raws, last_prompt("u3")],
+        "a mark of nothing": [*raws, last_prompt(None)],
+        "a mark that is past": [*raws[:6], last_prompt("u3"), *raws[6:]],
+        "replies in each other": made(told),
+        "two models": changed(raws, 7, {"message": spoken[1] | {"id": "m2", "model": "small"}}),
+    }
+
+
+@pytest.mark.parametrize("name", odd_courses())
+def test_a_course_that_is_not_straight_is_walked(name: str) -> None:
+    quick, fed = both(odd_courses()[name])
+    assert quick.summary() == fed.summary()
+    assert_it_is_what_a_walk_says(quick)
