@@ -39,7 +39,8 @@ NO_ROWS: Final = TextRows((), (), (), (), ())
 
 def base_of(at: float) -> int:
     """The smallest id of a second."""
-    return max(0, min(int(at), _LATEST)) << TIME_SHIFT
+    second = int(at)
+    return (second if 0 <= second <= _LATEST else 0 if second < 0 else _LATEST) << TIME_SHIFT
 
 
 def rows_of(path: str, texts: list[IndexedText]) -> TextRows:

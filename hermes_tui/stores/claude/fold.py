@@ -6,9 +6,10 @@ Kept are a tuple a line (who follows whom, where it stands), the first character
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict
 from hashlib import blake2b
+from operator import itemgetter
 from typing import ClassVar, Final, NamedTuple
 
 from hermes_tui.model import (
@@ -446,7 +447,7 @@ class TranscriptFold:
     def _row(self, graph: Graph, compactions: int, hit_rates: tuple[float | None, ...]) -> SessionRow:
         header = self.header
         first_prompt = self.first_prompt(graph)
-        live: Iterable[tuple[int, int, int]] = self.weights.values()
+        live: Collection[tuple[int, int, int]] = self.weights.values()
         if graph.boundary is not None or not len(graph.chain) == len(self.weights) == len(self.entries):
             live = [weight for uuid, weight in self.weights.items() if graph.states.get(uuid) == "live"]
         title = header.title(self._own_summary(graph), first_prompt)
@@ -469,8 +470,8 @@ class TranscriptFold:
             git_branch=_raw(header.git_branch),
             started_at=header.first_at,
             last_active_at=header.last_at,
-            message_count=sum([weight[0] for weight in live]),
-            tool_call_count=sum([weight[1] for weight in live]),
+            message_count=sum(map(itemgetter(0), live)),
+            tool_call_count=sum(map(itemgetter(1), live)),
             resumable=bool(graph.states) and not delegated and not self._refused,
             problems=len(self.problems),
             compactions=compactions,

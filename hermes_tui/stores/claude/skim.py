@@ -138,7 +138,7 @@ class ClaudeSkim:
                     pass
                 elif kind == "assistant":
                     message_id, model, usage = message["id"], message["model"], message["usage"]
-                    if type(message_id) is str and message_id and model != SYNTHETIC_MODEL:
+                    if message_id and type(message_id) is str and model != SYNTHETIC_MODEL:
                         kind = "assistant"
                         if len(content) != 1:
                             weight = _reply_weight(content)
