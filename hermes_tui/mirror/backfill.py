@@ -28,6 +28,7 @@ from hermes_tui.mirror.ledger import (
     is_current,
     known_log,
     known_logs,
+    start_over_when_stale,
     write_projections,
     write_tools,
 )
@@ -136,6 +137,7 @@ class Backfill:
 
     def _run(self, writer: RetryingWriter, lease: Lease) -> Progress:
         self._forget(writer)
+        writer.write(start_over_when_stale)
         jobs = self._jobs(self.stores)
         with _Readers(self.workers) as readers:
             done = self._talk(writer, lease, jobs, readers.for_bytes(sum(map(_unread, jobs))))

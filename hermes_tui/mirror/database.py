@@ -24,6 +24,10 @@ MirrorState = Literal["ready", "missing", "corrupt", "locked", "other-format"]
 
 BUSY_MS: Final = 1_000
 _SIDES: Final = ("", "-wal", "-shm", "-journal")
+WORD_TABLES: Final = ("talk", "tools")
+"""The word indexes: of prompts and replies, of what tools were given and gave."""
+SEGMENTS: Final = 8
+"""So many pieces of a word index are made before they are put together: fewer make writing slower, more reading."""
 
 _DDL: Final = (
     "CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
@@ -31,18 +35,23 @@ _DDL: Final = (
         id INTEGER PRIMARY KEY, agent TEXT NOT NULL, store TEXT NOT NULL, path TEXT NOT NULL UNIQUE,
         device INTEGER NOT NULL, inode INTEGER NOT NULL, size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL,
         archived INTEGER NOT NULL, head BLOB NOT NULL,
-        place BLOB NOT NULL, peek BLOB NOT NULL, card BLOB NOT NULL, requests BLOB NOT NULL,
-        tools_offset INTEGER NOT NULL, tools_line INTEGER NOT NULL, offset INTEGER NOT NULL)""",
+        tools_offset INTEGER NOT NULL, tools_line INTEGER NOT NULL, offset INTEGER NOT NULL, since INTEGER,
+        place BLOB NOT NULL, peek BLOB NOT NULL, card BLOB NOT NULL, requests BLOB NOT NULL)""",
     "CREATE INDEX logs_by_store ON logs(store)",
+    # Those of a log are found from its ``since`` on: an index for it would be a sixth of the time of writing.
     """CREATE TABLE texts(
-        id INTEGER PRIMARY KEY, log INTEGER NOT NULL, line INTEGER NOT NULL, offset INTEGER NOT NULL,
-        length INTEGER NOT NULL)""",
-    "CREATE INDEX texts_by_log ON texts(log)",
-    # No positions: the matcher reads the log anyway, and without them the index is half the size.
-    "CREATE VIRTUAL TABLE talk USING fts5(words, content='', contentless_delete=1, detail=none,"
-    " tokenize='unicode61 remove_diacritics 2')",
-    "CREATE VIRTUAL TABLE tools USING fts5(words, content='', contentless_delete=1, detail=none,"
-    " tokenize='unicode61 remove_diacritics 2')",
+        id INTEGER PRIMARY KEY, log INTEGER NOT NULL, line INTEGER NOT NULL, offset INTEGER NOT NULL)""",
+    *(
+        statement
+        for table in WORD_TABLES
+        for statement in (
+            # No positions: the matcher reads the log anyway, and without them the index is half the size. No lengths:
+            # nobody weighs texts. Words of texts that are gone stay, and propose nothing (ledger.forget_logs).
+            f"CREATE VIRTUAL TABLE {table} USING fts5(words, content='', columnsize=0, detail=none,"
+            " tokenize='unicode61 remove_diacritics 2')",
+            f"INSERT INTO {table}({table}, rank) VALUES ('automerge', {SEGMENTS})",
+        )
+    ),
     "CREATE TABLE lease(name TEXT PRIMARY KEY, holder TEXT NOT NULL, expires_at REAL NOT NULL) WITHOUT ROWID",
     """CREATE TABLE annotations(
         agent TEXT NOT NULL, store TEXT NOT NULL, session TEXT NOT NULL,

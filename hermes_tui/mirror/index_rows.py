@@ -19,9 +19,9 @@ _FIRST_SEATS: Final = 255
 """Where a log's running numbers begin, below this: logs written in the same second seldom want the same ids."""
 
 
-IndexedText = tuple[int, int, int, int, str]
-"""The smallest id of its second, the number of its line, the line's offset and length, the words. A bare tuple,
-because sorting thousands of them is most of the work."""
+IndexedText = tuple[int, int, int, str]
+"""The smallest id of its second, the number of its line, the line's offset, the words. A bare tuple, because sorting
+thousands of them is most of the work."""
 
 
 class TextRows(NamedTuple):
@@ -30,11 +30,15 @@ class TextRows(NamedTuple):
     ids: Sequence[int]
     lines: Sequence[int]
     offsets: Sequence[int]
-    lengths: Sequence[int]
     words: Sequence[str]
 
+    @property
+    def since(self) -> int | None:
+        """An id that none of them lies before, whichever seats of their seconds they get; ``None``: there are none."""
+        return self.ids[0] >> TIME_SHIFT << TIME_SHIFT if self.ids else None
 
-NO_ROWS: Final = TextRows((), (), (), (), ())
+
+NO_ROWS: Final = TextRows((), (), (), ())
 
 
 def base_of(at: float) -> int:
@@ -53,11 +57,11 @@ def rows_of(path: str, texts: list[IndexedText]) -> TextRows:
     if not texts:
         return NO_ROWS
     texts.sort()
-    bases, lines, offsets, lengths, words = zip(*texts, strict=True)
+    bases, lines, offsets, words = zip(*texts, strict=True)
     seat = zlib.crc32(path.encode("utf-8", "surrogatepass")) % _FIRST_SEATS
     ids: list[int] = []
     last = -1
     for base in bases:
         last = base + seat if base + seat > last else last + 1
         ids.append(last)
-    return TextRows(array("q", ids), array("q", lines), array("q", offsets), array("q", lengths), words)
+    return TextRows(array("q", ids), array("q", lines), array("q", offsets), words)

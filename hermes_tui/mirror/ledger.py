@@ -6,18 +6,24 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
 from operator import itemgetter
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import apsw
 
-from hermes_tui.mirror.database import MirrorDatabase
+from hermes_tui.mirror.database import WORD_TABLES, MirrorDatabase
 from hermes_tui.mirror.index_rows import SEATS, TIME_SHIFT, TextRows
 from hermes_tui.mirror.projector import Known, Projection, ToolsProjection, dump_place, load_place
 from hermes_tui.mirror.words import store_word
 from hermes_tui.model import SessionId
+from hermes_tui.storage.any_json import dump_json
 from hermes_tui.stores.log_source import LogFile
 
 _LOG_COLUMNS: Final = "id, path, device, inode, size, mtime_ns, archived, head, tools_offset, tools_line, offset"
+
+MOST_STALE: Final = 100_000
+"""Texts that are gone and whose words are still in the index; fewer of them are not worth filling it anew."""
+_STALE: Final = "stale"
+"""The key of how many there are."""
 
 
 def _signed(number: int) -> int:
@@ -66,7 +72,12 @@ def write_projections(
     connection: apsw.Connection, agent: str, store_path: str, projections: Sequence[Projection]
 ) -> None:
     """Write what was read of some logs; inside one transaction of the retrying writer."""
-    texts = [(_write_log(connection, agent, store_path, projection), projection.talk) for projection in projections]
+    before = [_before(connection, projection.log.path) for projection in projections]
+    _forget_texts(connection, [old.id for old, new in zip(before, projections, strict=True) if old and new.fresh])
+    texts = [
+        (_write_log(connection, agent, store_path, new, old), new.talk)
+        for old, new in zip(before, projections, strict=True)
+    ]
     _write_texts(connection, "talk", texts, store_path)
 
 
@@ -75,9 +86,16 @@ def write_tools(connection: apsw.Connection, projections: Iterable[tuple[Known, 
     texts: defaultdict[str, list[tuple[int, TextRows]]] = defaultdict(list)
     for known, projection in projections:
         changed = connection.execute(
-            "UPDATE logs SET tools_offset = ?, tools_line = ? WHERE id = ? AND tools_offset = ? AND head = ?"
-            " RETURNING store",
-            (projection.offset, projection.line, known.id, known.tools_offset, known.head),
+            "UPDATE logs SET tools_offset = ?, tools_line = ?, since = MIN(COALESCE(since, ?3), COALESCE(?3, since))"
+            " WHERE id = ? AND tools_offset = ? AND head = ? RETURNING store",
+            (
+                projection.offset,
+                projection.line,
+                projection.texts.since,
+                known.id,
+                known.tools_offset,
+                known.head,
+            ),
         )
         for (store_path,) in list(changed):
             if projection.anew is not None:
@@ -92,31 +110,67 @@ def write_tools(connection: apsw.Connection, projections: Iterable[tuple[Known, 
 
 
 def forget_logs(connection: apsw.Connection, ids: Sequence[int]) -> None:
-    """Take away logs that are gone, with their words: the mirror never leads."""
-    for log_id in ids:
-        _forget_texts(connection, log_id)
-        connection.execute("DELETE FROM logs WHERE id = ?", (log_id,))
+    """Take away logs that are gone, with the places of their texts: the mirror never leads."""
+    _forget_texts(connection, ids)
+    connection.executemany("DELETE FROM logs WHERE id = ?", ((log_id,) for log_id in ids))
 
 
-def _forget_texts(connection: apsw.Connection, log_id: int) -> None:
-    ids = [row[0] for row in connection.execute("SELECT id FROM texts WHERE log = ?", (log_id,))]
-    for table in ("talk", "tools"):
-        connection.executemany(f"DELETE FROM {table} WHERE rowid = ?", ((text_id,) for text_id in ids))
-    connection.execute("DELETE FROM texts WHERE log = ?", (log_id,))
-
-
-def _write_log(connection: apsw.Connection, agent: str, store_path: str, projection: Projection) -> int:
-    log, place = projection.log, projection.place
-    found = list(connection.execute("SELECT id, tools_offset, tools_line FROM logs WHERE path = ?", (log.path,)))
-    tools = (0 if projection.indexed else -1, 1)
-    if found and projection.fresh:
-        _forget_texts(connection, found[0][0])
-    elif found:
-        tools = (found[0][1], found[0][2])
+def _forget_texts(connection: apsw.Connection, log_ids: Sequence[int]) -> None:
+    """Take away where texts lie. Their words stay in the index, which cannot delete them: they lead nowhere now."""
+    if not log_ids:
+        return
+    logs = dump_json(log_ids).decode()
+    found = connection.execute("SELECT MIN(since) FROM logs WHERE id IN (SELECT value FROM json_each(?))", (logs,))
+    since = next(iter(found))[0]
+    if since is None:
+        return
+    connection.execute("DELETE FROM texts WHERE id >= ? AND log IN (SELECT value FROM json_each(?))", (since, logs))
     connection.execute(
-        "INSERT OR REPLACE INTO logs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO meta VALUES (?1, ?2) ON CONFLICT(key) DO UPDATE SET value = CAST(value AS INTEGER) + ?2",
+        (_STALE, connection.changes()),
+    )
+
+
+def start_over_when_stale(connection: apsw.Connection) -> bool:
+    """Empty the mirror where most words of its index lead nowhere any more: it is filled anew in seconds."""
+    (stale,) = next(
+        iter(connection.execute("SELECT COALESCE(MAX(CAST(value AS INTEGER)), 0) FROM meta WHERE key = ?", (_STALE,)))
+    )
+    if stale < MOST_STALE or stale < next(iter(connection.execute("SELECT COUNT(*) FROM texts")))[0]:
+        return False
+    for table in WORD_TABLES:
+        connection.execute(f"INSERT INTO {table}({table}) VALUES ('delete-all')")
+    connection.execute("DELETE FROM texts; DELETE FROM logs")
+    connection.execute("DELETE FROM meta WHERE key = ?", (_STALE,))
+    return True
+
+
+class _Before(NamedTuple):
+    """What the mirror has of a log that is written anew or further."""
+
+    id: int
+    tools_offset: int
+    tools_line: int
+    since: int | None
+
+
+def _before(connection: apsw.Connection, path: str) -> _Before | None:
+    rows = connection.execute("SELECT id, tools_offset, tools_line, since FROM logs WHERE path = ?", (path,))
+    return next((_Before(*row) for row in list(rows)), None)
+
+
+def _write_log(
+    connection: apsw.Connection, agent: str, store_path: str, projection: Projection, before: _Before | None
+) -> int:
+    log, place, since = projection.log, projection.place, projection.talk.since
+    tools = (0 if projection.indexed else -1, 1)
+    if before is not None and not projection.fresh:
+        tools = (before.tools_offset, before.tools_line)
+        since = min((some for some in (since, before.since) if some is not None), default=None)
+    connection.execute(
+        "INSERT OR REPLACE INTO logs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
-            found[0][0] if found else None,
+            None if before is None else before.id,
             agent,
             store_path,
             log.path,
@@ -126,15 +180,16 @@ def _write_log(connection: apsw.Connection, agent: str, store_path: str, project
             log.mtime_ns,
             int(log.archived),
             projection.head,
+            *tools,
+            0 if place is None else place.offset,
+            since,
             dump_place(place),
             projection.peek,
             projection.card,
             projection.requests,
-            *tools,
-            0 if place is None else place.offset,
         ),
     )
-    return int(found[0][0]) if found else connection.last_insert_rowid()
+    return connection.last_insert_rowid() if before is None else before.id
 
 
 def _write_texts(
@@ -143,28 +198,29 @@ def _write_texts(
     """In the order of their ids, because the word index wants growing ones."""
     rows: list[_Row] = []
     for log_id, some in texts:
-        rows.extend(zip(some.ids, repeat(log_id), some.lines, some.offsets, some.lengths, some.words, strict=False))
+        rows.extend(zip(some.ids, repeat(log_id), some.lines, some.offsets, some.words, strict=False))
     rows.sort(key=_ID)
     if not _put_places(connection, rows):
         seats = _free_ids(connection, [row[0] >> TIME_SHIFT << TIME_SHIFT for row in rows])
         rows = [(seat, *row[1:]) for seat, row in zip(seats, rows, strict=True)]
-        connection.executemany(_PLACE, (row[:5] for row in rows))
+        connection.executemany(_PLACE, map(_PLACE_OF, rows))
     word = store_word(store_path)
     connection.executemany(
-        f"INSERT INTO {table}(rowid, words) VALUES (?, ?)", ((row[0], f"{row[5]} {word}") for row in rows)
+        f"INSERT INTO {table}(rowid, words) VALUES (?, ?)", ((row[0], f"{row[4]} {word}") for row in rows)
     )
 
 
-_Row = tuple[int, int, int, int, int, str]
+_Row = tuple[int, int, int, int, str]
 _ID: Final = itemgetter(0)
-_PLACE: Final = "INSERT INTO texts VALUES (?, ?, ?, ?, ?)"
+_PLACE_OF: Final = itemgetter(0, 1, 2, 3)
+_PLACE: Final = "INSERT INTO texts VALUES (?, ?, ?, ?)"
 
 
 def _put_places(connection: apsw.Connection, rows: Sequence[_Row]) -> bool:
     """Write where the texts lie under the ids they have; ``False``, and nothing written: one of these was taken."""
     connection.execute("SAVEPOINT places")
     try:
-        connection.executemany(_PLACE, (row[:5] for row in rows))
+        connection.executemany(_PLACE, map(_PLACE_OF, rows))
     except apsw.ConstraintError:
         connection.execute("ROLLBACK TO places")
         return False

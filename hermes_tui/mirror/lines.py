@@ -14,7 +14,7 @@ from typing import Final
 
 import apsw
 
-from hermes_tui.mirror.database import MirrorDatabase
+from hermes_tui.mirror.database import WORD_TABLES, MirrorDatabase
 from hermes_tui.mirror.ledger import is_current, known_logs
 from hermes_tui.mirror.projector import Known
 from hermes_tui.mirror.words import index_query, store_word
@@ -24,7 +24,6 @@ from hermes_tui.stores.scan import Candidates
 
 FIRST_PORTION: Final = 4_000
 """Lines taken from an index at first; each portion after it is four times as large."""
-TABLES: Final = ("talk", "tools")
 
 
 _BEHIND_ALL: Final = (1 << 63) - 1
@@ -40,7 +39,7 @@ class MirrorLines:
         self._known = known
         self._lines: defaultdict[int, array[int]] = defaultdict(lambda: array("L"))
         """By log, of all ids from ``_reached`` on."""
-        self._reached = dict.fromkeys(TABLES, _BEHIND_ALL)
+        self._reached = dict.fromkeys(WORD_TABLES, _BEHIND_ALL)
         self._portion = FIRST_PORTION
 
     def candidates(self, log: LogFile) -> Candidates | None:
@@ -65,7 +64,8 @@ class MirrorLines:
 
     def _reach(self, log_id: int) -> None:
         """Take lines as far back as this log reaches."""
-        first = self._database.rows("SELECT MIN(id) FROM texts WHERE log = ?", (log_id,))[0][0]
+        found = self._database.rows("SELECT since FROM logs WHERE id = ?", (log_id,))
+        first = found[0][0] if found else None
         while first is not None and max(self._reached.values()) > first:
             for table, reached in self._reached.items():
                 if reached > first:

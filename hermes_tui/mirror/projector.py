@@ -153,10 +153,10 @@ class _Collector:
     def skim(self, store: LogStore) -> LineTaker | None:
         return store.skim(self.fold, self.texts, None if self.texts is None else self.say)
 
-    def say(self, line: int, offset: int, length: int, at: float | None, text: str) -> None:
+    def say(self, line: int, offset: int, at: float | None, text: str) -> None:
         words = index_words(text)
         if words:
-            self.found.append((base_of(self.mtime if at is None else at), line, offset, length, words))
+            self.found.append((base_of(self.mtime if at is None else at), line, offset, words))
 
     def summary(self) -> LogSummary:
         return self.fold.summary()
@@ -172,7 +172,7 @@ def _indexed(texts: Iterable[LogText], mtime: float) -> Iterator[IndexedText]:
         if words:
             record = text.record
             base = base_of(mtime if text.at is None else text.at)
-            yield base, record.line, record.offset, record.length, words
+            yield base, record.line, record.offset, words
 
 
 def project(store: LogStore, log: LogFile, known: Known | None) -> Projection:

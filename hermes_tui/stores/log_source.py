@@ -89,8 +89,8 @@ Feed = Callable[[Record], None]
 """Takes in a record whatever its shape."""
 
 
-Say = Callable[[int, int, int, float | None, str], None]
-"""Takes a text for the word index: the number, offset and length of its line, its time in Unix seconds, the text."""
+Say = Callable[[int, int, float | None, str], None]
+"""Takes a text for the word index: the number and offset of its line, its time in Unix seconds, the text."""
 
 
 class LineTaker(Protocol):

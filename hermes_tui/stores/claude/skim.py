@@ -239,7 +239,7 @@ class ClaudeSkim:
             else:
                 text = self._others(raw, value, parts)
             if text:
-                say(line, offset, length, at.timestamp(), text)
+                say(line, offset, at.timestamp(), text)
         self._pass(place, previous, straight, first, last)
         self._reply = (reply_id, reply_request, reply_model, reply_usage, reply_at)
 

@@ -278,7 +278,7 @@ class CodexSkim:
     def _tell(self, texts: Iterable[LogText]) -> None:
         if self._say is not None:
             for told in texts:
-                self._say(told.record.line, told.record.offset, told.record.length, told.at, told.text)
+                self._say(told.record.line, told.record.offset, told.at, told.text)
 
 
 def _ends_with_it(raw: bytes, begin: int) -> bool:

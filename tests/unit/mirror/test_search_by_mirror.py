@@ -86,6 +86,29 @@ class TestSameHits:
         assert {query: hits(mirrored, query, sort=sort) for query in QUERIES} == expected
         assert len(taken) > 3 * len(QUERIES)
 
+    def test_nor_does_it_when_logs_are_written_anew_and_words_of_the_old_ones_stay(
+        self, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The index cannot delete words; the same ids are given again, and what they lead to is read from the log."""
+        expected = {query: hits(opened(home, tmp_path / "own"), query) for query in QUERIES}
+        mirrored = with_mirror(opened(home, tmp_path / "own"))
+        update_mirror(mirrored)
+        assert mirrored.mirror is not None
+        texts = mirrored.mirror.rows("SELECT COUNT(*) FROM texts")
+        logs = [path for path in home.rglob("*.jsonl*") if path.is_file()]
+        for path in logs:
+            shutil.copy2(path, path.with_name("anew"))
+            path.with_name("anew").replace(path)
+        again = with_mirror(opened(home, tmp_path / "own"))
+        assert update_mirror(again).progress.phase == "done"
+        assert mirrored.mirror.rows("SELECT COUNT(*) FROM texts") == texts
+        assert int(mirrored.mirror.rows("SELECT value FROM meta WHERE key = 'stale'")[0][0]) > 0
+        assert {query: hits(again, query) for query in QUERIES} == expected
+        monkeypatch.setattr("hermes_tui.mirror.ledger.MOST_STALE", 1)
+        assert update_mirror(again).progress.logs_done > 0
+        assert mirrored.mirror.rows("SELECT value FROM meta WHERE key = 'stale'") == []
+        assert {query: hits(again, query) for query in QUERIES} == expected
+
     def test_a_store_is_given_its_own_lines_only(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         homes = [shutil.copytree(SAMPLES / HOMES[agent], tmp_path / agent) for agent in ("codex", "claude")]
         own = {"HERMES_TUI_HOME": str(tmp_path / "own"), "HOME": str(tmp_path / "own")}
