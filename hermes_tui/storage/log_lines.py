@@ -14,32 +14,45 @@ from hermes_tui.storage.jsonl import GIANT_LINE
 from hermes_tui.storage.log_bytes import is_zstd, open_log
 
 LINES_BLOCK: Final = 1 << 20
-"""Bytes of one read: few calls, and the lines cut from it stay in the processor's cache."""
+"""Bytes of one read: few calls, and what is read stays in the processor's cache while it is looked at."""
 
 
 class Lines(NamedTuple):
-    """Lines that follow each other, without their newlines."""
+    """Lines that follow each other, in one piece."""
 
-    raws: list[bytes]
-    line: int
-    """The number of the first."""
+    block: bytes
+    size: int
+    """Bytes of the block that are whole lines, the last one's newline with them."""
     offset: int
     """Where the first begins, bytes from the start."""
-    end: int
-    """Where the line after the last begins."""
     last: bool = False
     """The log ends there."""
 
+    @property
+    def end(self) -> int:
+        """Where the line after the last begins."""
+        return self.offset + self.size
 
-def read_lines(
-    path: str | os.PathLike[str], *, offset: int = 0, line: int = 1, end: int | None = None
-) -> Iterator[Lines]:
+    @property
+    def raws(self) -> list[bytes]:
+        """Each of them without its newline. ``bytes.split`` looks at each byte by itself."""
+        raws: list[bytes] = []
+        block, find, take, start, size = self.block, self.block.find, raws.append, 0, self.size
+        while start < size:
+            end = find(b"\n", start)
+            take(block[start:end])
+            start = end + 1
+        return raws
+
+
+def read_lines(path: str | os.PathLike[str], *, offset: int = 0, end: int | None = None) -> Iterator[Lines]:
     """Read a log forward, as far as it is usual; the rest begins where the last block ended.
+
+    Lines are not counted: whoever cuts them knows how many they are, and counting takes as long as reading.
 
     Args:
         path: the log.
         offset: bytes to pass over; must be where a line begins.
-        line: the number of the line at ``offset``.
         end: the log is read as if it ended after so many bytes.
 
     Raises:
@@ -48,40 +61,27 @@ def read_lines(
     with open_log(path) as file:
         if is_zstd(file):
             return
-        file.seek(offset)
-        carry, at = b"", offset
-
-        def following() -> bytes | None:
-            return _read(file, LINES_BLOCK if end is None else min(LINES_BLOCK, end - at))
-
-        block = following()
-        while block:
-            at += len(block)
-            raws, carry = _cut(carry + block if carry else block)
-            block = following()
-            if raws:
-                if max(map(len, raws)) > GIANT_LINE:
-                    return
-                after = offset + sum(map(len, raws)) + len(raws)
-                yield Lines(raws, line, offset, after, block == b"" and not carry)
-                line, offset = line + len(raws), after
-            if len(carry) > GIANT_LINE:
+        total = os.fstat(file.fileno()).st_size
+        end = total if end is None else min(end, total)
+        size = LINES_BLOCK
+        while offset < end:
+            # A line that a block cuts in two is read again with the next: cheaper than putting its pieces together.
+            block = _read(file, offset, min(size, end - offset))
+            whole = block.rfind(b"\n") + 1
+            if not whole and len(block) == size <= GIANT_LINE:
+                size *= 2
+                continue
+            lines = Lines(block, whole, offset, offset + whole == end)
+            if not whole or (len(block) > GIANT_LINE and max(map(len, lines.raws)) > GIANT_LINE):
                 return
+            yield lines
+            offset, size = offset + whole, LINES_BLOCK
 
 
-def _cut(block: bytes) -> tuple[list[bytes], bytes]:
-    """The lines of a block, and what follows the last newline. ``bytes.split`` looks at each byte by itself."""
-    raws: list[bytes] = []
-    find, take, start = block.find, raws.append, 0
-    while (end := find(b"\n", start)) >= 0:
-        take(block[start:end])
-        start = end + 1
-    return raws, block[start:]
-
-
-def _read(file: BinaryIO, size: int) -> bytes | None:
+def _read(file: BinaryIO, offset: int, size: int) -> bytes:
     try:
-        return file.read(size) if size > 0 else b""
+        file.seek(offset)
+        return file.read(size)
     except OSError:
         # Whoever reads the rest meets the error again and tells it.
-        return None
+        return b""

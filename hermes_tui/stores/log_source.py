@@ -96,8 +96,8 @@ Say = Callable[[int, int, float | None, str], None]
 class LineTaker(Protocol):
     """Takes in the lines of a log for its fold, most of them by their first bytes; those it cannot tell are fed."""
 
-    def take(self, lines: Lines, feed: Feed) -> None:
-        """Take in lines that follow what was taken in before."""
+    def take(self, lines: Lines, line: int, feed: Feed) -> int:
+        """Take in lines that follow what was taken in before, and begin with this one; the number of the next."""
         ...
 
 
@@ -182,11 +182,10 @@ def fold_log(
     each = _EachLine(fold.wants)
     ended = False
     try:
-        for lines in read_lines(log.path, offset=offset, line=line, end=end):
+        for lines in read_lines(log.path, offset=offset, end=end):
             pulse()
-            (taker or each).take(lines, feed)
-            offset, line = lines.end, lines.line + len(lines.raws)
-            last = (each.last if taker is None else _last_record(lines)) or last
+            offset, line = lines.end, (taker or each).take(lines, line, feed)
+            last = (each.last if taker is None else _last_record(lines, line)) or last
             ended = lines.last
         rest = () if ended else read_records(log.path, offset=offset, line=line, wants=fold.wants, end=end)
         for count, record in enumerate(rest):
@@ -217,8 +216,8 @@ class _EachLine:
         self.last: Record | None = None
         """What was fed last."""
 
-    def take(self, lines: Lines, feed: Feed) -> None:
-        line, offset, wants, last = lines.line, lines.offset, self._wants, self.last
+    def take(self, lines: Lines, line: int, feed: Feed) -> int:
+        offset, wants, last = lines.offset, self._wants, self.last
         for raw in lines.raws:
             if wants(raw):
                 record = complete_record(line, offset, raw)
@@ -228,15 +227,18 @@ class _EachLine:
             line += 1
             offset += len(raw) + 1
         self.last = last
+        return line
 
 
-def _last_record(lines: Lines) -> Record | None:
-    """The place and the bytes of the last line that is not blank."""
-    offset = lines.end
-    for count, raw in enumerate(reversed(lines.raws), 1):
-        offset -= len(raw) + 1
+def _last_record(lines: Lines, following: int) -> Record | None:
+    """The place and the bytes of the last line that is not blank; ``following`` is the number of the line behind."""
+    block, end, line = lines.block, lines.size - 1, following - 1
+    while end >= 0:
+        start = block.rfind(b"\n", 0, end) + 1
+        raw = block[start:end]
         if raw.strip():
-            return Record(lines.line + len(lines.raws) - count, offset, len(raw), None, raw)
+            return Record(line, lines.offset + start, len(raw), None, raw)
+        end, line = start - 1, line - 1
     return None
 
 

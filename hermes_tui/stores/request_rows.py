@@ -77,6 +77,26 @@ class RequestRows(Sequence[Request]):
         if len(self._added) >= CHUNK_ROWS:
             self._settled()
 
+    def extend(
+        self,
+        session: str,
+        request_ids: Sequence[str | None],
+        messages: Sequence[str | None],
+        times: Sequence[float | None],
+        model: str | None,
+        provider: str | None,
+        counts: Sequence[Sequence[int]],
+        source: str | None,
+        cwd: str | None,
+    ) -> None:
+        """Take in several without events, which are alike but for ids, times and counts (a list for each count)."""
+        many = len(times)
+        alike = ([value] * many for value in (session, model, provider, (), source, cwd, 0))
+        session_ids, models, providers, events, sources, folders, hours = alike
+        new = (session_ids, request_ids, messages, times, models, providers, events, sources, folders, *counts, hours)
+        for column, values in zip(self._settled(), new, strict=True):
+            column.extend(values)
+
     def _settled(self) -> tuple[list[Any], ...]:
         """The columns of the newest requests, with those that were added."""
         if self._added:

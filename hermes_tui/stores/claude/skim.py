@@ -86,13 +86,13 @@ class ClaudeSkim:
         self._spots = dict.fromkeys(_MARKS, 0)
         """Where the mark of each stood last: mostly it stands there again."""
 
-    def take(self, lines: Lines, feed: Feed) -> None:
+    def take(self, lines: Lines, line: int, feed: Feed) -> int:
         """Take in lines that follow each other; those that are not usual go through ``feed``."""
         # One long loop over locals: each call and each attribute in it costs a twentieth of parsing a line.
         fold, say, keeps_parts, shapes = self._fold, self._say, self._fold.keeps_parts, self._shapes
         weights, keep, sides, marks, spots = fold.weights, fold.entries.append, fold.course.sides, _MARKS, self._spots
         load, time_of, make = orjson.loads, datetime.fromisoformat, tuple.__new__
-        line, offset, length = lines.line - 1, lines.offset, -1
+        line, offset, length = line - 1, lines.offset, -1
         earliest, latest = _EARLIEST, _LATEST
         place, previous, straight, first, last = fold.lines, fold.previous, True, _LATEST, _EARLIEST
         side = None
@@ -242,6 +242,7 @@ class ClaudeSkim:
                 say(line, offset, at.timestamp(), text)
         self._pass(place, previous, straight, first, last)
         self._reply = (reply_id, reply_request, reply_model, reply_usage, reply_at)
+        return line + 1
 
     def _pass(self, lines: int, previous: str | None, straight: bool, first: datetime, last: datetime) -> None:
         """Tell the fold of the usual lines since it was told last, if there are any."""

@@ -218,8 +218,7 @@ def read_view(ref: StoreRef, view: LogView, pulse: Pulse = no_pulse, *, strict: 
     offset, line = 0, 1
     for lines in read_lines(path, end=view.end):
         pulse()
-        usual.take(lines, feed)
-        offset, line = lines.end, lines.line + len(lines.raws)
+        offset, line = lines.end, usual.take(lines, line, feed)
     for count, record in enumerate(read_records(path, offset=offset, line=line, end=view.end)):
         if count % PULSE_EVERY == 0:
             pulse()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any, Final
 
@@ -191,9 +191,7 @@ class Ledger:
         self._last_response = response
         self._fill_before = self.fill
         self.fill = total or self.fill
-        seen = self._seen
-        if seen is None:
-            seen = self._seen = set(self.requests.request_ids)
+        seen = self._known_responses()
         if (thread is not None and self.thread is not None and thread != self.thread) or (
             response is not None and response in seen
         ):
@@ -201,6 +199,56 @@ class Ledger:
             return
         seen.add(response)
         self._request(at, response, counts)
+
+    def record_met(self) -> str | None:
+        """A usage record was met that is given to :meth:`records` later: the entry its usage belongs to."""
+        reply, self.reply, self.has_records = self.reply, None, True
+        return reply
+
+    def records(
+        self,
+        replies: Sequence[str | None],
+        times: Sequence[float],
+        threads: Sequence[str],
+        responses: Sequence[str],
+        counts: Sequence[Sequence[int]],
+        totals: Sequence[int],
+    ) -> None:
+        """Take in usage records that were met since the last line that was fed, each as :meth:`record` does.
+
+        Args:
+            replies: what :meth:`record_met` gave.
+            times: Unix seconds.
+            threads: whose they are.
+            responses: their ids.
+            counts: tokens in the order of :class:`Usage`, a list for each count.
+            totals: all tokens of each.
+        """
+        seen = self._known_responses()
+        new = set(responses)
+        if self._events or set(threads) != {self.thread} or len(new) < len(responses) or not seen.isdisjoint(new):
+            later = self.reply
+            for reply, *record in zip(
+                replies, times, threads, responses, zip(*counts, strict=True), totals, strict=True
+            ):
+                self.reply = reply
+                self.record(*record)
+            self.reply = later
+            return
+        seen |= new
+        for total in totals[-2:]:
+            self._fill_before, self.fill = self.fill, total or self.fill
+        self._last_response = responses[-1]
+        self.requests.extend(
+            self.thread or "", responses, replies, times, self.model, self.provider, counts, self.source, self.cwd
+        )
+        if self.model is not None:
+            self.models.setdefault(self.model)
+
+    def _known_responses(self) -> set[str | None]:
+        if self._seen is None:
+            self._seen = set(self.requests.request_ids)
+        return self._seen
 
     def _request(self, at: float | None, response: str | None, counts: Counts) -> None:
         model = self.model

@@ -69,7 +69,8 @@ _PASSED: Final = frozenset(
 )  # fmt: skip
 """Kinds that are not parsed."""
 _USAGE_GROUPS: Final = (1, _THREAD, _RESPONSE, _SIZE, _READ, _WRITE, _GIVEN, _REASONED, _USAGE)
-_STAMP: Final = slice(14, 38)
+_STAMP: Final = 14
+_STAMP_END: Final = 38
 """Where the time stands in a line that was told by its first bytes."""
 _PROMPTS: Final = (_PROMPT_ITEM, _PROMPT_EVENT)
 _PARSED: Final = {
@@ -109,105 +110,123 @@ class CodexSkim:
         self._say = say
         self._settings = b""
         """The newest settings of a turn, as they stand in the line."""
-        self._others: Final[Mapping[int | None, Callable[[re.Match[bytes], bytes, int], bool]]] = {
-            _OUTPUT: self._output, _USAGE: self._usage, _CALL: self._call, _CUSTOM: self._custom_call,
-            _REASONING: self._thought, _SETTINGS: self._turn_settings, _STARTED: self._turn_start,
-            _ENDED: self._turn_end,
+        self._spent: list[tuple[re.Match[bytes], str | None]] = []
+        """Usage records that are not taken in yet, with the entries they belong to."""
+        self._others: Final[Mapping[int | None, Callable[[re.Match[bytes], bytes, int, int], bool]]] = {
+            _OUTPUT: self._output, _CALL: self._call, _CUSTOM: self._custom_call, _REASONING: self._thought,
+            _SETTINGS: self._turn_settings, _STARTED: self._turn_start, _ENDED: self._turn_end,
         }  # fmt: skip
 
-    def take(self, lines: Lines, feed: Feed) -> None:
+    def take(self, lines: Lines, line: int, feed: Feed) -> int:
         """Take in lines that follow each other; those that must be fed go through ``feed``."""
-        fold, line, offset = self._fold, lines.line, lines.offset
-        match, others, parsed = _HEAD.match, self._others, self._parsed
-        ledger, twin, newest = fold.ledger, fold.twin_met, b""
+        # Lines stay in their block: most are looked at where they begin and end, and nowhere else.
+        fold, block, size, place = self._fold, lines.block, lines.size, lines.offset
+        match, find, others, parsed = _HEAD.match, block.find, self._others, self._parsed
+        ledger, twin, spent, newest = fold.ledger, fold.twin_met, self._spent.append, b""
         begun, usual = fold.begun, fold.usual
-        for raw in lines.raws:
-            found = match(raw) if begun else None
+        start = 0
+        while start < size:
+            end = find(b"\n", start)
+            found = match(block, start, end) if begun else None
             if found is not None:
                 kind = found.lastindex
                 if kind == _COUNTED:
                     told = ledger.has_records
+                elif kind == _USAGE:
+                    told = usual
+                    if told:
+                        spent((found, ledger.record_met()))
                 elif kind in others:
-                    told = usual and others[kind](found, raw, line)
+                    told = usual and others[kind](found, block, end, line)
                 elif kind == _ITEM:
                     twin(found[_ITEM].decode())
                     told = True
                 elif kind in _PARSED:
-                    told = (usual or (kind in _PROMPTS and fold.own)) and parsed(kind, raw, line, offset)
+                    told = (usual or (kind in _PROMPTS and fold.own)) and parsed(
+                        kind, block[start:end], line, place + start
+                    )
                     if told:
                         usual = fold.usual
                 else:
                     told = True
                 if told:
                     # Their times stand at the same place, behind the same bytes.
-                    if raw > newest:
-                        newest = raw
+                    stamp = block[start + _STAMP : start + _STAMP_END]
+                    if stamp > newest:
+                        newest = stamp
                     line += 1
-                    offset += len(raw) + 1
+                    start = end + 1
                     continue
-            record = complete_record(line, offset, raw)
+            self._settle()
+            record = complete_record(line, place + start, block[start:end])
             if record is not None:
                 feed(record)
                 begun, usual = fold.begun, fold.usual
             line += 1
-            offset += len(raw) + 1
-        fold.passed(lines.end, newest[_STAMP].decode())
+            start = end + 1
+        self._settle()
+        fold.passed(lines.end, newest.decode())
+        return line
+
+    def _settle(self) -> None:
+        """Take in the usage records met so far: together they cost half of what they cost one by one."""
+        if not self._spent:
+            return
+        found, replies = zip(*self._spent, strict=True)
+        self._spent.clear()
+        stamps, threads, responses, *counts = zip(*(each.group(*_USAGE_GROUPS) for each in found), strict=True)
+        sizes, reads, writes, given, reasoned, totals = map(_numbers, counts)
+        fresh = [max(0, size - read - write) for size, read, write in zip(sizes, reads, writes, strict=True)]
+        times = list(map(usual_seconds, _words(stamps)))
+        usages = (fresh, given, reads, writes, reasoned)
+        self._fold.ledger.records(replies, times, _words(threads), _words(responses), usages, totals)
 
     # ------------------------------------------------- told by what was found; ``False``: the line must be fed
 
-    def _output(self, found: re.Match[bytes], raw: bytes, line: int) -> bool:
-        if not _ends_with_it(raw, found.end()):
+    def _output(self, found: re.Match[bytes], block: bytes, end: int, line: int) -> bool:
+        if not _ends_with_it(block, found.end(), end):
             return False
         own, call = found.group(_OUTPUT_ID, _CALL_ID)
         self._fold.output_met(None if own is None else own.decode(), call.decode(), line)
         return True
 
-    def _usage(self, found: re.Match[bytes], _: bytes, __: int) -> bool:
-        stamp, thread, response, size, read, write, given, reasoned, total = found.group(*_USAGE_GROUPS)
-        cached, written = int(read), int(write)
-        fresh = int(size) - cached - written
-        counts = (fresh if fresh > 0 else 0, int(given), cached, written, int(reasoned))
-        at = usual_seconds(stamp.decode())
-        self._fold.ledger.record(at, thread.decode(), response.decode(), counts, int(total))
-        return True
-
-    def _call(self, found: re.Match[bytes], raw: bytes, line: int) -> bool:
-        end = _CALL_END.search(raw, max(found.end(), len(raw) - _TAIL))
-        if end is None:
+    def _call(self, found: re.Match[bytes], block: bytes, end: int, line: int) -> bool:
+        told = _CALL_END.search(block, max(found.end(), end - _TAIL), end)
+        if told is None:
             return False
         own, name = found.group(_OWN_ID, _NAME)
-        self._fold.call_met(None if own is None else own.decode(), name.decode(), end[1].decode(), line)
+        self._fold.call_met(None if own is None else own.decode(), name.decode(), told[1].decode(), line)
         return True
 
-    def _custom_call(self, found: re.Match[bytes], raw: bytes, line: int) -> bool:
-        if not _ends_with_it(raw, found.end()):
+    def _custom_call(self, found: re.Match[bytes], block: bytes, end: int, line: int) -> bool:
+        if not _ends_with_it(block, found.end(), end):
             return False
         own, call, name = found.group(_CUSTOM_ID, _CUSTOM_CALL_ID, _CUSTOM_NAME)
         self._fold.call_met(None if own is None else own.decode(), name.decode(), call.decode(), line)
         return True
 
-    def _thought(self, found: re.Match[bytes], raw: bytes, line: int) -> bool:
+    def _thought(self, found: re.Match[bytes], block: bytes, end: int, line: int) -> bool:
         name = found[_THOUGHT_ID]
-        if name is None and _ID_KEY in raw:
+        if name is None and block.find(_ID_KEY, found.end(), end) >= 0:
             return False
         self._fold.item_met("reasoning", None if name is None else name.decode(), line, "")
         return True
 
-    def _turn_settings(self, found: re.Match[bytes], raw: bytes, _: int) -> bool:
+    def _turn_settings(self, found: re.Match[bytes], block: bytes, end: int, _: int) -> bool:
         """Settings that are the newest ones say nothing; others are fed: another model or folder is told by them."""
-        settings = raw[found.end() :]
+        settings = block[found.end() : end]
         same, self._settings = settings == self._settings, settings
         return same
 
-    def _turn_start(self, found: re.Match[bytes], raw: bytes, _: int) -> bool:
-        window = _WINDOW.search(raw, found.end())
+    def _turn_start(self, found: re.Match[bytes], block: bytes, end: int, _: int) -> bool:
+        window = _WINDOW.search(block, found.end(), end)
         self._fold.turn_started(0 if window is None else int(window[1]))
         if self._texts is not None:
             self._tell(self._texts.turn_started())
         return True
 
-    def _turn_end(self, found: re.Match[bytes], raw: bytes, _: int) -> bool:
-        if raw.find(_ERROR_KEY, found.end()) >= 0:
+    def _turn_end(self, found: re.Match[bytes], block: bytes, end: int, _: int) -> bool:
+        if block.find(_ERROR_KEY, found.end(), end) >= 0:
             return False
         self._fold.turn_ended()
         return True
@@ -281,7 +300,18 @@ class CodexSkim:
                 self._say(told.record.line, told.record.offset, told.at, told.text)
 
 
-def _ends_with_it(raw: bytes, begin: int) -> bool:
+def _ends_with_it(block: bytes, begin: int, end: int) -> bool:
     """Whether a line ends with the text that begins there: what stands behind it may be an id."""
-    end = raw.find(_NEXT_KEY, max(begin, len(raw) - _TAIL))
-    return raw.endswith(_LINE_END) if end < 0 else _STRING_END.match(raw, end) is not None
+    place = block.find(_NEXT_KEY, max(begin, end - _TAIL), end)
+    return block.endswith(_LINE_END, begin, end) if place < 0 else _STRING_END.match(block, place, end) is not None
+
+
+def _words(found: Iterable[bytes]) -> list[str]:
+    """Each as text; none holds a newline."""
+    return b"\n".join(found).decode().split("\n")
+
+
+def _numbers(found: Iterable[bytes]) -> list[int]:
+    """Each as a number; all are written as JSON writes them."""
+    numbers: list[int] = orjson.loads(b"[%b]" % b",".join(found))
+    return numbers

@@ -160,6 +160,11 @@ def damaged(raw: bytes, damage: str, place: int, lines: list[bytes]) -> list[byt
     return [raw]
 
 
+def in_one_piece(raws: list[bytes], offset: int) -> Lines:
+    block = b"".join(raw + b"\n" for raw in raws)
+    return Lines(block, len(block), offset)
+
+
 def taken(raws: list[bytes], fold: TranscriptFold, skim: bool, pieces: int = 3) -> _Collector:
     """What becomes of the lines, given in pieces, with their words."""
     collector = _Collector(fold, ClaudeTexts(), True, 12.0)
@@ -169,7 +174,7 @@ def taken(raws: list[bytes], fold: TranscriptFold, skim: bool, pieces: int = 3) 
         some = raws[first : first + pieces]
         after = offset + sum(map(len, some)) + len(some)
         if skim:
-            skimmer.take(Lines(some, first + 1, offset, after), collector.feed)
+            skimmer.take(in_one_piece(some, offset), first + 1, collector.feed)
         else:
             at = offset
             for line, raw in enumerate(some, first + 1):
@@ -245,7 +250,7 @@ def test_a_fold_put_away_goes_on_quickly_as_if_it_never_was(first: list[Any], th
     assert again.restore(begun.dump())
     rest = raws[len(made(first)) :]
     skim, offset = ClaudeSkim(again, None), sum(map(len, raws)) - sum(map(len, rest)) + len(raws) - len(rest)
-    skim.take(Lines(rest, len(raws) - len(rest) + 1, offset, 0), again.feed)
+    skim.take(in_one_piece(rest, offset), len(raws) - len(rest) + 1, again.feed)
     assert again.dump() == both(raws)[1].dump()
 
 
