@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from hermes_tui.model import MessageKind
+from hermes_tui.records import dataclass
 from hermes_tui.storage.jsonl import Record
 from hermes_tui.stores.codex import items
 from hermes_tui.stores.codex.entries import LOOKAHEAD, QUIET_EVENTS, TURN_STARTS
@@ -24,7 +25,6 @@ from hermes_tui.stores.codex.transcript import shown_text
 from hermes_tui.stores.log_texts import LogText, TextPhase
 from hermes_tui.stores.matching import compared_texts
 
-_TUPLE: Final = tuple.__new__
 LOOKED_AT: Final = 300
 """Bytes of a line in which its type and its payload's type stand."""
 _TYPE: Final = re.compile(rb'"type"\s*:\s*"([A-Za-z_]{1,60})"')
@@ -51,14 +51,23 @@ class _Held(NamedTuple):
     due: int
 
 
+@dataclass(slots=True)
+class _Said:
+    """A raw item that was met."""
+
+    due: int
+    """The line up to which events may be its twins."""
+    keys: tuple[str, ...]
+    """Its text, then its id where it has one."""
+    told: bool = False
+    """An event said the same text: another one is no twin of it."""
+
+
 class CodexTexts:
     """Takes the lines of one phase in order."""
 
     def __init__(self) -> None:
-        self._raw: deque[tuple[int, tuple[str, ...]]] = deque()
-        """Raw items that were met: the line up to which events may be their twins, their keys."""
-        self._near: dict[str, list[int]] = {}
-        """Those lines by key."""
+        self._raw: deque[_Said] = deque()
         self._held: deque[_Held] = deque()
 
     def phase(self, line: bytes) -> TextPhase | None:
@@ -96,16 +105,24 @@ class CodexTexts:
         """A turn began: what was before it is no twin of what comes."""
         found = list(self.rest()) if self._held else []
         self._raw.clear()
-        self._near.clear()
         return found
 
-    def known(
-        self, record: Record, text: str, at: float | None, keys: tuple[str, ...], *, event: bool
-    ) -> list[LogText]:
-        """The same for a line whose text, time in Unix seconds and keys (:func:`raw_keys`) are known already."""
-        found = self._take(_TUPLE(LogText, (record, text, at)), keys, event=event) if text else []
-        if self._held or (self._raw and self._raw[0][0] <= record.line):
-            found.extend(self._due(record.line))
+    @property
+    def holds(self) -> bool:
+        """Whether events wait for their twins."""
+        return bool(self._held)
+
+    def met(self, line: int, keys: tuple[str, ...]) -> None:
+        """A raw item with these keys (:func:`raw_keys`) was met while nothing waited for one."""
+        said = self._raw
+        while said and said[0].due <= line:
+            said.popleft()
+        said.append(_Said(line + LOOKAHEAD, keys))
+
+    def known(self, text: LogText, keys: tuple[str, ...], *, event: bool) -> list[LogText]:
+        """The same as :meth:`texts` for a line whose text and keys are known already."""
+        found = self._take(text, keys, event=event) if text.text else []
+        found.extend(self._due(text.record.line))
         return found
 
     def rest(self) -> Iterator[LogText]:
@@ -114,44 +131,33 @@ class CodexTexts:
             yield self._held.popleft().text
 
     def _take(self, text: LogText, keys: tuple[str, ...], *, event: bool) -> list[LogText]:
-        due = text.record.line + LOOKAHEAD
+        line = text.record.line
         if event:
             if not self._told(keys):
-                self._held.append(_Held(text, keys, due))
+                self._held.append(_Held(text, keys, line + LOOKAHEAD))
             return []
         if self._held:
             twin = next((held for held in self._held if not set(keys).isdisjoint(held.keys)), None)
             if twin is not None:
                 self._held.remove(twin)
-        self._raw.append((due, keys))
-        for key in keys:
-            self._near.setdefault(key, []).append(due)
+        self.met(line, keys)
         return [text]
 
     def _told(self, keys: tuple[str, ...]) -> bool:
         """Whether a raw item before it says the same; a text is told by one event only."""
         for key in reversed(keys):
-            if key in self._near:
-                if key[0] != "i":
-                    self._forget(key, self._near[key][0])
-                return True
+            is_id = key[0] == "i"
+            for said in self._raw:
+                if key in said.keys and (is_id or not said.told):
+                    said.told = said.told or not is_id
+                    return True
         return False
-
-    def _forget(self, key: str, due: int) -> None:
-        dues = self._near.get(key)
-        if dues is not None and dues[0] <= due:
-            if len(dues) == 1:
-                del self._near[key]
-            else:
-                del dues[0]
 
     def _due(self, line: int) -> Iterator[LogText]:
         while self._held and self._held[0].due <= line:
             yield self._held.popleft().text
-        while self._raw and self._raw[0][0] <= line:
-            due, keys = self._raw.popleft()
-            for key in keys:
-                self._forget(key, due)
+        while self._raw and self._raw[0].due <= line:
+            self._raw.popleft()
 
 
 def raw_keys(kind: MessageKind, text: str, item_id: str | None) -> tuple[str, ...]:

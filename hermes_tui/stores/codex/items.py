@@ -108,7 +108,10 @@ def is_contextual(payload: Mapping[str, object]) -> bool:
 
 
 def _content_kinds(payload: Mapping[str, object]) -> list[str]:
-    kinds = mapping(payload.get("internal_chat_message_metadata_passthrough")).get("content_item_kinds")
+    passed_through = payload.get("internal_chat_message_metadata_passthrough")
+    if type(passed_through) is not dict:
+        return []
+    kinds = passed_through.get("content_item_kinds")
     return [kind for kind in kinds if isinstance(kind, str)] if isinstance(kinds, list) else []
 
 
@@ -175,6 +178,9 @@ def event_prompt(payload: Mapping[str, object]) -> str:
 
 def item_prompt(item: Mapping[str, object]) -> str:
     """The prompt in a ``UserMessage`` item of a paginated file."""
+    content = item.get("content")
+    if (only := _only_text(content)) is not None and content[0].get("type") == "text":  # type: ignore[index]
+        return typed([only], False)
     parts = list(parts_of(item.get("content")))
     texts = [text for part in parts if (text := string(part.get("text"))) is not None]
     return typed(texts, any("image" in str(part.get("type")) for part in parts))

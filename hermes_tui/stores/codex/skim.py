@@ -176,8 +176,11 @@ class CodexSkim:
         self._spent.clear()
         stamps, threads, responses, *counts = zip(*(each.group(*_USAGE_GROUPS) for each in found), strict=True)
         sizes, reads, writes, given, reasoned, totals = map(_numbers, counts)
-        fresh = [max(0, size - read - write) for size, read, write in zip(sizes, reads, writes, strict=True)]
-        times = list(map(usual_seconds, _words(stamps)))
+        fresh = [
+            some if (some := size - read - write) > 0 else 0
+            for size, read, write in zip(sizes, reads, writes, strict=True)
+        ]
+        times = [usual_seconds(stamp) for stamp in _words(stamps)]
         usages = (fresh, given, reads, writes, reasoned)
         self._fold.ledger.records(replies, times, _words(threads), _words(responses), usages, totals)
 
@@ -246,11 +249,11 @@ class CodexSkim:
             return False
         if not stamp or "items" in value:
             return False  # a document, told so by a key behind the others
+        if kind == _REPLY:
+            return self._reply(raw, line, offset, stamp, payload)
         record = _RECORD(Record, (line, offset, len(raw), None, raw, None, (), True))
         if kind == _USER:
             return self._user(record, stamp, payload)
-        if kind == _REPLY:
-            return self._reply(record, stamp, payload)
         return self._event(kind, record, stamp, payload)
 
     def _user(self, record: Record, stamp: str, payload: Mapping[str, Any]) -> bool:
@@ -261,15 +264,17 @@ class CodexSkim:
         typed = items.prompt_text(payload)
         self._fold.user_met(record, stamp, payload, typed, prompt=prompt)
         text = items.message_text(payload) if prompt is False else typed
-        self._index(record, stamp, text, raw_keys(kind, text, string(payload.get("id"))))
+        self._index(
+            record.raw, record.line, record.offset, stamp, text, raw_keys(kind, text, string(payload.get("id")))
+        )
         return True
 
-    def _reply(self, record: Record, stamp: str, payload: Mapping[str, Any]) -> bool:
+    def _reply(self, raw: bytes, line: int, offset: int, stamp: str, payload: Mapping[str, Any]) -> bool:
         if payload.get("role") != "assistant":
             return False
         text, item = items.message_text(payload), string(payload.get("id"))
-        self._fold.item_met("reply", item, record.line, text)
-        self._index(record, stamp, text, raw_keys("reply", text, item))
+        self._fold.item_met("reply", item, line, text)
+        self._index(raw, line, offset, stamp, text, raw_keys("reply", text, item))
         return True
 
     def _event(self, kind: int, record: Record, stamp: str, payload: Mapping[str, Any]) -> bool:
@@ -282,17 +287,30 @@ class CodexSkim:
         if "id" in payload or "call_id" in payload or "item" in payload:
             return False
         if kind == _PROMPT_EVENT:
-            self._fold.prompt_told(record, stamp, None, items.event_prompt(payload))
-            text = items.event_text(payload) or ""
+            text = items.event_prompt(payload)
+            self._fold.prompt_told(record, stamp, None, text)
         else:
             text = string(payload.get("message")) or ""
             self._fold.reply_told(f"{payload.get('message')}")
-        self._index(record, stamp, text, event_keys(payload["type"], text), event=True)
+        if self._texts is not None:
+            known = LogText(record, text, seconds(stamp))
+            self._tell(self._texts.known(known, event_keys(payload["type"], text), event=True))
         return True
 
-    def _index(self, record: Record, stamp: str, text: str, keys: tuple[str, ...], *, event: bool = False) -> None:
-        if self._texts is not None:
-            self._tell(self._texts.known(record, text, seconds(stamp), keys, event=event))
+    def _index(self, raw: bytes, line: int, offset: int, stamp: str, text: str, keys: tuple[str, ...]) -> None:
+        """Give the words of a raw item to the index."""
+        texts, say = self._texts, self._say
+        if texts is None:
+            return
+        usual = stamp.encode() == raw[_STAMP:_STAMP_END]
+        at = usual_seconds(stamp) if usual else seconds(stamp)
+        if texts.holds or not text:
+            record = Record(line, offset, len(raw), None, raw)
+            self._tell(texts.known(LogText(record, text, at), keys, event=False))
+            return
+        texts.met(line, keys)
+        if say is not None:
+            say(line, offset, at, text)
 
     def _tell(self, texts: Iterable[LogText]) -> None:
         if self._say is not None:
