@@ -6,6 +6,7 @@ this one. What is small is done here without starting any.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import multiprocessing
 import os
@@ -45,6 +46,8 @@ BATCH_BYTES: Final = 24 << 20
 """Bytes of log read for one transaction: about a quarter of a second of work."""
 TOOLS_BYTES: Final = 8 << 20
 """The same for tool calls and results, all of whose words are indexed."""
+LAST_BYTES: Final = 4 << 20
+"""Of the last batches: who has read the last one waits for nobody long."""
 SMALL_BYTES: Final = 16 << 20
 """Less than this is read in this process: starting others takes longer."""
 WORKERS: Final = 2
@@ -94,6 +97,7 @@ class _Order:
     known: Known | None
 
 
+_Walked = tuple[LogStore, Sequence[LogFile]]
 Result = Projection | ToolsProjection | None
 """``None``: the log went away meanwhile."""
 Work = Callable[[LogStore, LogFile, Known | None], Result]
@@ -133,12 +137,13 @@ class Backfill:
 
     def pending(self) -> list[tuple[LogStore, LogFile]]:
         """Logs that are not in the mirror as they are now, newest first."""
-        return [(job.store, job.log) for job in self._jobs(self.stores)]
+        return [(job.store, job.log) for job in self._jobs(self._walked())]
 
     def _run(self, writer: RetryingWriter, lease: Lease) -> Progress:
-        self._forget(writer)
+        walked = self._walked()
+        self._forget(writer, walked)
         writer.write(start_over_when_stale)
-        jobs = self._jobs(self.stores)
+        jobs = self._jobs(walked)
         with _Readers(self.workers) as readers:
             done = self._talk(writer, lease, jobs, readers.for_bytes(sum(map(_unread, jobs))))
             if done.phase == "stopped" or not self.tools:
@@ -151,11 +156,21 @@ class Backfill:
 
     # ------------------------------------------------------------------------------------------ what is to do
 
-    def _jobs(self, stores: Iterable[LogStore]) -> list[_Job]:
+    def _walked(self) -> list[_Walked]:
+        """The logs of each store whose folder can be read; the store's own status tells when it cannot."""
+        walked: list[_Walked] = []
+        for store in self.stores:
+            try:
+                walked.append((store, store.logs()))
+            except OSError:
+                continue
+        return walked
+
+    def _jobs(self, walked: Iterable[_Walked]) -> list[_Job]:
         jobs: list[_Job] = []
-        for store in stores:
+        for store, logs in walked:
             known = known_logs(self.database, store.ref.path)
-            for log in _logs(store):
+            for log in logs:
                 before = known.get(log.path)
                 if before is None or not is_current(before, log):
                     jobs.append(_Job(store, log, before))
@@ -164,8 +179,8 @@ class Backfill:
 
     def _tool_jobs(self) -> list[_Job]:
         jobs: list[_Job] = []
-        for store in self.stores:
-            here = {log.path: log for log in _logs(store)}
+        for store, logs in self._walked():
+            here = {log.path: log for log in logs}
             rows = self.database.rows(
                 "SELECT path FROM logs WHERE store = ? AND tools_offset BETWEEN 0 AND offset - 1"
                 " ORDER BY mtime_ns DESC",
@@ -177,14 +192,10 @@ class Backfill:
                     jobs.append(_Job(store, here[path], known))
         return jobs
 
-    def _forget(self, writer: RetryingWriter) -> None:
+    def _forget(self, writer: RetryingWriter, walked: Iterable[_Walked]) -> None:
         """The mirror never leads: logs that are gone go from it, those of folders that cannot be read stay."""
-        for store in self.stores:
-            try:
-                here = {log.path for log in store.logs()}
-            except OSError:
-                # The store's own status says that its folder cannot be read.
-                continue
+        for store, logs in walked:
+            here = {log.path for log in logs}
             known = known_logs(self.database, store.ref.path)
             gone = [log.id for path, log in known.items() if path not in here and not Path(path).exists()]
             if gone:
@@ -198,7 +209,7 @@ class Backfill:
         begun = time.monotonic()
         progress = Progress("talk", 0, len(jobs), 0, sum(job.log.size for job in jobs))
         self._tell(progress)
-        for batch, results in self._worked(_batches(jobs, BATCH_BYTES), pool, _read_talk, self._known_places):
+        for batch, results in self._worked(jobs, BATCH_BYTES, pool, _read_talk, self._known_places):
             by_store: dict[str, list[Projection]] = {}
             for job, result in zip(batch, results, strict=True):
                 if isinstance(result, Projection):
@@ -242,7 +253,7 @@ class Backfill:
         waiting = list(jobs)
         while waiting and not self._stopped():
             again: list[_Job] = []
-            for batch, results in self._worked(_batches(waiting, TOOLS_BYTES), pool, _read_tools, lambda jobs: jobs):
+            for batch, results in self._worked(waiting, TOOLS_BYTES, pool, _read_tools, lambda jobs: jobs):
                 pairs = [
                     (job.known, result)
                     for job, result in zip(batch, results, strict=True)
@@ -281,18 +292,19 @@ class Backfill:
 
     def _worked(
         self,
-        batches: Iterable[list[_Job]],
+        jobs: Sequence[_Job],
+        most: int,
         pool: ProcessPoolExecutor | None,
         work: Work,
         ready: Callable[[Sequence[_Job]], Sequence[_Job]],
     ) -> Iterator[tuple[list[_Job], list[Result]]]:
-        """Each batch with its results, in the order they are done; at most a few batches are under way."""
+        """Each batch of so many bytes with its results, in the order they are done; at most a few are under way."""
         if pool is None:
-            for batch in batches:
+            for batch in _batches(jobs, most):
                 yield batch, [work(job.store, job.log, job.known) for job in ready(batch)]
             return
         under_way: dict[Future[list[Result]], list[_Job]] = {}
-        for batch in batches:
+        for batch in _batches(jobs, most, least=LAST_BYTES, readers=self.workers):
             orders = [_Order(job.store.ref.agent, job.store.ref.path, job.log, job.known) for job in ready(batch)]
             under_way[pool.submit(_carry_out, work, orders)] = batch
             if len(under_way) > self.workers:
@@ -309,26 +321,22 @@ class Backfill:
         return progress
 
 
-def _logs(store: LogStore) -> Sequence[LogFile]:
-    """The logs of a store whose folder can be read; the store's own status tells when it cannot."""
-    try:
-        return store.logs()
-    except OSError:
-        return ()
-
-
 def _unread(job: _Job) -> int:
     """Bytes of a log that are new, if it only grew; of a packed one about so many."""
     known = job.known
     return job.log.size if known is None or known.offset > job.log.size else job.log.size - known.offset
 
 
-def _batches(jobs: Iterable[_Job], most: int) -> Iterator[list[_Job]]:
+def _batches(jobs: Sequence[_Job], most: int, *, least: int | None = None, readers: int = 1) -> Iterator[list[_Job]]:
+    """Jobs in batches of so many bytes; with ``least`` the last ones are smaller, so that all readers end together."""
+    left = sum(job.log.size for job in jobs)
     batch: list[_Job] = []
     size = 0
     for job in jobs:
-        if batch and size + job.log.size > most:
+        enough = most if least is None else max(least, min(most, left // (2 * readers)))
+        if batch and size + job.log.size > enough:
             yield batch
+            left -= size
             batch, size = [], 0
         batch.append(job)
         size += job.log.size
@@ -354,7 +362,9 @@ def _read_tools(store: LogStore, log: LogFile, known: Known | None) -> Result:
 def _opened(agent: Agent, path: str) -> LogStore | None:
     for store in registry.open_places([registry.Place(agent, Path(path))], os.environ):
         if isinstance(store, LogStore) and store.ref.path == path:
-            _logs(store)  # the folders tell some stores what a log is
+            if store.walks_first:
+                with contextlib.suppress(OSError):  # its own status tells that its folder cannot be read
+                    store.logs()
             return store
     return None
 

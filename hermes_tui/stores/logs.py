@@ -216,6 +216,8 @@ class LogStore(KeptLogs):
         del fold, texts, say
         return None
 
+    walks_first: ClassVar[bool] = True
+    """Whether its folders tell what a log is: they are walked before one is folded elsewhere."""
     passes_over: ClassVar[bool] = False
     """Whether :meth:`skim` takes in lines that it does not parse."""
 

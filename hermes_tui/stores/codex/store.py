@@ -111,6 +111,7 @@ class CodexStore(LogStore):
             return None
         return CodexSkim(fold, texts if isinstance(texts, CodexTexts) else None, say)
 
+    walks_first: ClassVar[bool] = False
     passes_over: ClassVar[bool] = True
 
     def passed_over(self, raw: bytes) -> bool:
