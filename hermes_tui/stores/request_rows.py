@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from base64 import b64decode, b64encode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain, groupby
+from itertools import chain, groupby, repeat
+from math import isfinite
 from operator import add
 from typing import Any, Final, overload
 
@@ -22,6 +22,7 @@ _NAMES: Final = (
     "input", "output", "cache_read", "cache_write", "reasoning", "write_1h",
 )  # fmt: skip
 """The columns; events are pairs of cause and evidence."""
+_AT: Final = _NAMES.index("at")
 _FIRST_COUNT: Final = _NAMES.index("input")
 Events = Sequence[Sequence[str]]
 SumKey = tuple[Any, ...]
@@ -164,19 +165,19 @@ class RequestRows(Sequence[Request]):
 
         Values are the six counts, how many they are, and the newest time.
         """
+        if self._summed == len(self):
+            return self._sums
         known = self._summed >= self._packed
         begin = self._summed - self._packed if known else self._summed
         new = [column[begin:] for column in (self._settled() if known else self._whole())]
         self._summed = len(self)
-        _, _, _, at, model, provider, _, source, cwd, given, output, read, written, reasoning, hour = new
-        sizes = map(add, map(add, given, read), written)
-        bands = [0 if size <= _FIRST_BAND else prompt_band(size) for size in sizes]
+        at, counts = new[_AT], new[_FIRST_COUNT:]
         first = 0
         # Neighbours mostly belong together, and are added up without a loop.
-        for key, some in groupby(zip(map(slot_of, at), source, cwd, model, provider, bands, strict=True)):
+        for key, some in groupby(_sum_keys(new)):
             last = first + len(list(some))
             newest = None if key[0] is None else max(at[first:last])
-            totals = [sum(column[first:last]) for column in (given, output, read, written, reasoning, hour)]
+            totals = [sum(column[first:last]) for column in counts]
             total = self._sums.get(key)
             if total is None:
                 self._sums[key] = [*totals, last - first, newest]
@@ -229,9 +230,20 @@ class RequestRows(Sequence[Request]):
         return made
 
 
+def _sum_keys(columns: Sequence[Sequence[Any]]) -> Iterator[SumKey]:
+    """What each request of these columns is summed up under."""
+    _, _, _, at, model, provider, _, source, cwd, given, _, read, written, _, _ = columns
+    sizes = list(map(add, map(add, given, read), written))
+    if max(sizes, default=0) <= _FIRST_BAND:
+        bands: Iterable[int] = repeat(0)
+    else:
+        bands = [prompt_band(size) for size in sizes]
+    return zip(map(slot_of, at), source, cwd, model, provider, bands, strict=False)
+
+
 def slot_of(at: float | None) -> int | None:
     """Where the slot of a time begins, Unix seconds; ``None`` for what is no time."""
-    return None if at is None or not math.isfinite(at) else int(at // SLOT_SECONDS) * SLOT_SECONDS
+    return None if at is None or not isfinite(at) else int(at // SLOT_SECONDS) * SLOT_SECONDS
 
 
 def _short(column: list[Any]) -> list[Any]:

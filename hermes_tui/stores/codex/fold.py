@@ -163,16 +163,18 @@ class CodexFold:
         """The output of a call was met."""
         reader = self._reader
         reader.assembler.close(call)
-        self._awaited.discard(f"i{call}")
+        if self._awaited:
+            self._awaited.discard(f"i{call}")
         self._live.add(item or f"{reader.tag}L{line}", "tool-result")
 
     def call_met(self, item: str | None, name: str, call: str, line: int) -> None:
         """The call of a function was met."""
         reader = self._reader
         key = item or f"{reader.tag}L{line}"
-        if item is not None:
+        if item is not None and self._awaited:
             self._awaited.discard(f"i{item}")
-        reader.ledger.said(key)
+        if reader.ledger.reply is None:
+            reader.ledger.reply = key
         reader.assembler.open(call, name)
         self._live.add(key, "tool-call")
 
@@ -202,7 +204,7 @@ class CodexFold:
     def prompt_told(self, record: Record, stamp: str, item: str | None, text: str) -> None:
         """An event was met that says what the user typed."""
         self._reader.pass_over()
-        self._reader.assembler.prompt_told(Entry(record, PROMPT, stamp, item), text)
+        self._reader.assembler.prompt_told(lambda: Entry(record, PROMPT, stamp, item), text)
 
     def item_met(self, kind: MessageKind, item: str | None, line: int, text: str) -> None:
         """A reply or a thought was met."""

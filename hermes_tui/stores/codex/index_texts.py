@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from hermes_tui.model import MessageKind
-from hermes_tui.records import dataclass
 from hermes_tui.storage.jsonl import Record
 from hermes_tui.stores.codex import items
 from hermes_tui.stores.codex.entries import LOOKAHEAD, QUIET_EVENTS, TURN_STARTS
@@ -51,16 +50,9 @@ class _Held(NamedTuple):
     due: int
 
 
-@dataclass(slots=True)
-class _Said:
-    """A raw item that was met."""
-
-    due: int
-    """The line up to which events may be its twins."""
-    keys: tuple[str, ...]
-    """Its text, then its id where it has one."""
-    told: bool = False
-    """An event said the same text: another one is no twin of it."""
+_Said = tuple[int, list[str]]
+"""A raw item that was met: the line up to which events may be its twins, what they may still know it by. A bare tuple,
+for there are many."""
 
 
 class CodexTexts:
@@ -115,9 +107,9 @@ class CodexTexts:
     def met(self, line: int, keys: tuple[str, ...]) -> None:
         """A raw item with these keys (:func:`raw_keys`) was met while nothing waited for one."""
         said = self._raw
-        while said and said[0].due <= line:
+        while said and said[0][0] <= line:
             said.popleft()
-        said.append(_Said(line + LOOKAHEAD, keys))
+        said.append((line + LOOKAHEAD, list(keys)))
 
     def known(self, text: LogText, keys: tuple[str, ...], *, event: bool) -> list[LogText]:
         """The same as :meth:`texts` for a line whose text and keys are known already."""
@@ -146,17 +138,17 @@ class CodexTexts:
     def _told(self, keys: tuple[str, ...]) -> bool:
         """Whether a raw item before it says the same; a text is told by one event only."""
         for key in reversed(keys):
-            is_id = key[0] == "i"
-            for said in self._raw:
-                if key in said.keys and (is_id or not said.told):
-                    said.told = said.told or not is_id
+            for _, left in self._raw:
+                if key in left:
+                    if key[0] != "i":
+                        left.remove(key)
                     return True
         return False
 
     def _due(self, line: int) -> Iterator[LogText]:
         while self._held and self._held[0].due <= line:
             yield self._held.popleft().text
-        while self._raw and self._raw[0].due <= line:
+        while self._raw and self._raw[0][0] <= line:
             self._raw.popleft()
 
 

@@ -32,26 +32,27 @@ _REPEATED: Final = (
 )
 """Items of events that a raw item of the same id, or call id, says as well."""
 _IN_TURN: Final = rb'","thread_id":"[^"]*","turn_id":"[^"]*'
-_ROOT_TURN: Final = rb'(?:"root_turn_id":(?:null|"[^"]*"),)?'
+_ROOT_TURN: Final = rb'(?:"root_turn_id":(?:null|"[^"]*"),|)'
+# What may be missing is an empty choice rather than something repeated once or not at all: the latter takes longer.
 _HEAD: Final = re.compile(
     rb'\{"timestamp":"(' + USUAL_STAMP.encode() + rb')",'
-    rb'(?:"ordinal":[0-9]{1,15},)?"type":"(?:'
+    rb'(?:"ordinal":[0-9]{1,15},|)"type":"(?:'
     rb'event_msg","payload":\{"type":"(?:'
     rb'token_count","info":\{"total_token_usage":\{[^}]*\},"last_token_usage":\{"input_tokens":[1-9]()'
     rb'|item_completed' + _IN_TURN + rb'","item":\{"type":"(?:'
     rb'(?:' + _REPEATED + rb')","id":"(' + _WORD + rb'+)"|Reasoning"()|UserMessage"())'
     rb'|agent_(?:reasoning"()|message"())|task_(?:started"()|complete"())|user_message"())'
     rb'|response_item","payload":\{"type":"(?:'
-    rb'(?:function|custom_tool)_call_output",(?:"id":"(' + _WORD + rb'+)",)?"call_id":"(' + _WORD + rb'+)","output":"()'
-    rb'|function_call",(?:"id":"(' + _WORD + rb'+)",)?"name":"(' + _WORD + rb'+)",'
-    rb'(?:"namespace":"[^"]*",)?"arguments":"()'
-    rb'|custom_tool_call",(?:"id":"(' + _WORD + rb'+)",)?(?:"status":"[^"]*",)?'
+    rb'(?:function|custom_tool)_call_output",(?:"id":"(' + _WORD + rb'+)",|)"call_id":"(' + _WORD + rb'+)","output":"()'
+    rb'|function_call",(?:"id":"(' + _WORD + rb'+)",|)"name":"(' + _WORD + rb'+)",'
+    rb'(?:"namespace":"[^"]*",|)"arguments":"()'
+    rb'|custom_tool_call",(?:"id":"(' + _WORD + rb'+)",|)(?:"status":"[^"]*",|)'
     rb'"call_id":"(' + _WORD + rb'+)","name":"(' + _WORD + rb'+)","input":"()'
-    rb'|reasoning"(?:,"id":"(' + _WORD + rb'+)")?()'
-    rb'|message",(?:"status":"[^"]*",)?(?:"id":"[^"]+",)?"role":"(?:assistant"()|user"()))'
+    rb'|reasoning"(?:,"id":"(' + _WORD + rb'+)"|)()'
+    rb'|message",(?:"status":"[^"]*",|)(?:"id":"[^"]+",|)"role":"(?:assistant"()|user"()))'
     rb'|turn_context","payload":\{"turn_id":"[^"]+",' + _ROOT_TURN + rb'()'
     rb'|token_usage_record","payload":\{"thread_id":"(' + _WORD + rb'+)","turn_id":"[^"]*",'
-    rb'(?:"session_id":"[^"]*",)?' + _ROOT_TURN + rb'"response_id":"(' + _WORD + rb'+)","usage":'
+    rb'(?:"session_id":"[^"]*",|)' + _ROOT_TURN + rb'"response_id":"(' + _WORD + rb'+)","usage":'
     rb'\{"input_tokens":' + _COUNT + rb',"cached_input_tokens":' + _COUNT + rb',"cache_write_input_tokens":' + _COUNT
     + rb',"output_tokens":' + _COUNT + rb',"reasoning_output_tokens":' + _COUNT + rb',"total_tokens":' + _COUNT
     + rb'\})'
