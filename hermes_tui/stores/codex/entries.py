@@ -312,6 +312,18 @@ class Assembler:
         self._put(entry)
         self._drain()
 
+    @property
+    def newest_typed(self) -> str | None:
+        """What the newest raw message says that no event confirmed yet; ``None``: there is none."""
+        return self._users[-1][1] if self._users else None
+
+    def confirm(self, text: str) -> None:
+        """Take in an event that says what that message says."""
+        self._count += 1
+        self._user_events = True
+        self._confirm(text)
+        self._drain()
+
     def prompt_told(self, make: Callable[[], Entry], text: str) -> None:
         """Take in an event that says what the user typed; mostly its raw message does, and no entry is made."""
         self._count += 1

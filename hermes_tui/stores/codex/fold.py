@@ -206,6 +206,15 @@ class CodexFold:
         self._reader.pass_over()
         self._reader.assembler.prompt_told(lambda: Entry(record, PROMPT, stamp, item), text)
 
+    def may_confirm(self, text: str) -> bool:
+        """Whether the newest raw message that waits to be confirmed as a prompt says this."""
+        return self._reader.assembler.newest_typed == text
+
+    def prompt_confirmed(self, text: str) -> None:
+        """An event was met that confirms it."""
+        self._reader.pass_over()
+        self._reader.assembler.confirm(text)
+
     def item_met(self, kind: MessageKind, item: str | None, line: int, text: str) -> None:
         """A reply or a thought was met."""
         key = item or f"{self._reader.tag}L{line}"

@@ -111,6 +111,14 @@ class CodexTexts:
             said.popleft()
         said.append((line + LOOKAHEAD, list(keys)))
 
+    def told(self, line: int, keys: tuple[str, ...]) -> bool:
+        """Take in an event with these keys if a raw item before it says the same and nothing waits."""
+        if self._held or not self._told(keys):
+            return False
+        while self._raw and self._raw[0][0] <= line:
+            self._raw.popleft()
+        return True
+
     def known(self, text: LogText, keys: tuple[str, ...], *, event: bool) -> list[LogText]:
         """The same as :meth:`texts` for a line whose text and keys are known already."""
         found = self._take(text, keys, event=event) if text.text else []

@@ -40,8 +40,9 @@ _HEAD: Final = re.compile(
     rb'event_msg","payload":\{"type":"(?:'
     rb'token_count","info":\{"total_token_usage":\{[^}]*\},"last_token_usage":\{"input_tokens":[1-9]()'
     rb'|item_completed' + _IN_TURN + rb'","item":\{"type":"(?:'
-    rb'(?:' + _REPEATED + rb')","id":"(' + _WORD + rb'+)"|Reasoning"()|UserMessage"())'
-    rb'|agent_(?:reasoning"()|message"())|task_(?:started"()|complete"())|user_message"())'
+    rb'(?:' + _REPEATED + rb')","id":"(' + _WORD + rb'+)"|Reasoning"()'
+    rb'|UserMessage"()(?:,"id":"[^"]*","content":\[\{"type":"text","text":|))'
+    rb'|agent_(?:reasoning"()|message"())|task_(?:started"()|complete"())|user_message"()(?:,"message":|))'
     rb'|response_item","payload":\{"type":"(?:'
     rb'(?:function|custom_tool)_call_output",(?:"id":"(' + _WORD + rb'+)",|)"call_id":"(' + _WORD + rb'+)","output":"()'
     rb'|function_call",(?:"id":"(' + _WORD + rb'+)",|)"name":"(' + _WORD + rb'+)",'
@@ -74,9 +75,10 @@ _STAMP: Final = 14
 _STAMP_END: Final = 38
 """Where the time stands in a line that was told by its first bytes."""
 _PROMPTS: Final = (_PROMPT_ITEM, _PROMPT_EVENT)
-_PARSED: Final = {
+_TYPED: Final = "user_message"
+_PARSED: Final[Mapping[int | None, tuple[str, str]]] = {
     _PROMPT_ITEM: ("event_msg", "item_completed"),
-    _PROMPT_EVENT: ("event_msg", "user_message"),
+    _PROMPT_EVENT: ("event_msg", _TYPED),
     _REPLY_EVENT: ("event_msg", "agent_message"),
     _REPLY: ("response_item", "message"),
     _USER: ("response_item", "message"),
@@ -91,6 +93,7 @@ _CALL_END: Final = re.compile(rb'","call_id":"(' + _WORD + rb'+)"' + _REST)
 _TAIL: Final = 1_200
 """Bytes at the end of an item in which the id of a call stands, and nothing unknown behind an output."""
 _STRING_END: Final = re.compile(rb'"' + _REST)
+_DIGITS: Final = b"0123456789"
 _NEXT_KEY: Final = b'","'
 _LINE_END: Final = b'"}}'
 _RECORD: Final = tuple.__new__
@@ -113,6 +116,10 @@ class CodexSkim:
         """The newest settings of a turn, as they stand in the line."""
         self._spent: list[tuple[re.Match[bytes], str | None]] = []
         """Usage records that are not taken in yet, with the entries they belong to."""
+        self._typed: tuple[bytes, str] = (b"", "")
+        """The newest prompt of a raw message, as JSON and as it is."""
+        self._behind: dict[int | None, bytes] = {}
+        """What stood behind the text, but for digits, in the newest event of each kind that says what the user typed."""
         self._others: Final[Mapping[int | None, Callable[[re.Match[bytes], bytes, int, int], bool]]] = {
             _OUTPUT: self._output, _CALL: self._call, _CUSTOM: self._custom_call, _REASONING: self._thought,
             _SETTINGS: self._turn_settings, _STARTED: self._turn_start, _ENDED: self._turn_end,
@@ -122,7 +129,7 @@ class CodexSkim:
         """Take in lines that follow each other; those that must be fed go through ``feed``."""
         # Lines stay in their block: most are looked at where they begin and end, and nowhere else.
         fold, block, size, place = self._fold, lines.block, lines.size, lines.offset
-        match, find, others, parsed = _HEAD.match, block.find, self._others, self._parsed
+        match, find, others, parsed, prompted = _HEAD.match, block.find, self._others, self._parsed, self._prompted
         ledger, twin, spent, newest = fold.ledger, fold.twin_met, self._spent.append, b""
         begun, usual = fold.begun, fold.usual
         start = 0
@@ -142,10 +149,11 @@ class CodexSkim:
                 elif kind == _ITEM:
                     twin(found[_ITEM].decode())
                     told = True
+                elif kind in _PROMPTS:
+                    told = fold.own and prompted(found, lines, start, end, line)
+                    usual = fold.usual
                 elif kind in _PARSED:
-                    told = (usual or (kind in _PROMPTS and fold.own)) and parsed(
-                        kind, block[start:end], line, place + start
-                    )
+                    told = usual and parsed(found, lines, start, end, line)
                     if told:
                         usual = fold.usual
                 else:
@@ -237,8 +245,29 @@ class CodexSkim:
 
     # ------------------------------------------------------------------------------------------------- parsed
 
-    def _parsed(self, kind: int, raw: bytes, line: int, offset: int) -> bool:
+    def _prompted(self, found: re.Match[bytes], lines: Lines, start: int, end: int, line: int) -> bool:
+        """Take in an event that says what the user typed; ``False``: it must be fed.
+
+        Mostly the raw message before it says the same, and what stands behind the text is what stood there the last
+        time: then parsing it would tell nothing new.
+        """
+        block, kind = lines.block, found.lastindex
+        encoded, typed = self._typed
+        behind = found.end() + len(encoded)
+        if (
+            typed
+            and block.startswith(encoded, found.end())
+            and block[behind:end].translate(None, _DIGITS) == self._behind.get(kind)
+            and self._fold.may_confirm(typed)
+            and (kind == _PROMPT_ITEM or self._texts is None or self._texts.told(line, event_keys(_TYPED, typed)))
+        ):
+            self._fold.prompt_confirmed(typed)
+            return True
+        return self._parsed(found, lines, start, end, line)
+
+    def _parsed(self, found: re.Match[bytes], lines: Lines, start: int, end: int, line: int) -> bool:
         """Take in a prompt or reply, raw or told by an event; ``False``: it must be fed."""
+        kind, raw, offset = found.lastindex, lines.block[start:end], lines.offset + start
         try:
             value: dict[str, Any] = orjson.loads(raw)
         except orjson.JSONDecodeError:
@@ -255,7 +284,7 @@ class CodexSkim:
         record = _RECORD(Record, (line, offset, len(raw), None, raw, None, (), True))
         if kind == _USER:
             return self._user(record, stamp, payload)
-        return self._event(kind, record, stamp, payload)
+        return self._event(kind, record, stamp, payload, found.end() - start)
 
     def _user(self, record: Record, stamp: str, payload: Mapping[str, Any]) -> bool:
         if payload.get("role") != "user":
@@ -263,6 +292,7 @@ class CodexSkim:
         prompt = items.is_prompt(payload)
         kind: MessageKind = "context" if prompt is False else "prompt"
         typed = items.prompt_text(payload)
+        self._typed = (b"", "") if prompt is False else (orjson.dumps(typed), typed)
         self._fold.user_met(record, stamp, payload, typed, prompt=prompt)
         text = items.message_text(payload) if prompt is False else typed
         self._index(
@@ -278,18 +308,21 @@ class CodexSkim:
         self._index(raw, line, offset, stamp, text, raw_keys("reply", text, item))
         return True
 
-    def _event(self, kind: int, record: Record, stamp: str, payload: Mapping[str, Any]) -> bool:
+    def _event(self, kind: int | None, record: Record, stamp: str, payload: Mapping[str, Any], text_at: int) -> bool:
         if kind == _PROMPT_ITEM:
             item = payload.get("item")
             if type(item) is not dict or item.get("type") != "UserMessage":
                 return False
-            self._fold.prompt_told(record, stamp, string(item.get("id")), items.item_prompt(item))
+            text = items.item_prompt(item)
+            self._fold.prompt_told(record, stamp, string(item.get("id")), text)
+            self._learn(kind, record.raw, text_at, text)
             return True  # its words come with those of the tools, should its raw twin be lost
         if "id" in payload or "call_id" in payload or "item" in payload:
             return False
         if kind == _PROMPT_EVENT:
             text = items.event_prompt(payload)
             self._fold.prompt_told(record, stamp, None, text)
+            self._learn(kind, record.raw, text_at, text)
         else:
             text = string(payload.get("message")) or ""
             self._fold.reply_told(f"{payload.get('message')}")
@@ -297,6 +330,12 @@ class CodexSkim:
             known = LogText(record, text, seconds(stamp))
             self._tell(self._texts.known(known, event_keys(payload["type"], text), event=True))
         return True
+
+    def _learn(self, kind: int | None, raw: bytes, text_at: int, text: str) -> None:
+        """Remember what stands behind the text of an event that says nothing else, where the text stands as it is."""
+        encoded = orjson.dumps(text)
+        if raw.startswith(encoded, text_at):
+            self._behind[kind] = raw[text_at + len(encoded) :].translate(None, _DIGITS)
 
     def _index(self, raw: bytes, line: int, offset: int, stamp: str, text: str, keys: tuple[str, ...]) -> None:
         """Give the words of a raw item to the index."""
