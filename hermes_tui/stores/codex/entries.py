@@ -298,17 +298,17 @@ class Assembler:
         self._end_waiting()
         self._new_turn()
 
-    def user(self, entry: Entry, payload: Mapping[str, object], typed: str, *, sure: bool) -> None:
+    def user(self, entry: Entry, typed: str, whole: str, *, sure: bool) -> None:
         """Take in a raw user message as :meth:`feed` does.
 
         Args:
             entry: its entry, prompt or context.
-            payload: the response item.
             typed: its prompt (:func:`items.prompt_text`).
+            whole: all its text (:func:`items.message_text`).
             sure: it is a prompt whether an event says so or not.
         """
         self._count += 1
-        self._user(entry, payload, typed, sure=sure)
+        self._user(entry, typed, whole, sure=sure)
         self._put(entry)
         self._drain()
 
@@ -363,7 +363,8 @@ class Assembler:
         item_id = string(payload.get("id"))
         entry = Entry(record, said, line.stamp, item_id)
         if said.kind in ("prompt", "context") and said.role == "user":
-            self._user(entry, payload, items.prompt_text(payload), sure=items.is_prompt(payload) is not None)
+            prompt, typed, whole = items.user_said(payload)
+            self._user(entry, typed, whole, sure=prompt is not None)
         elif said.kind == "reply":
             self._said(item_id, (items.message_text(payload),), "r")
         elif said.kind == "reasoning":
@@ -381,13 +382,12 @@ class Assembler:
         if item_id is not None:
             self._met(item_id)
 
-    def _user(self, entry: Entry, payload: Mapping[str, object], typed: str, *, sure: bool) -> None:
+    def _user(self, entry: Entry, typed: str, whole: str, *, sure: bool) -> None:
         if entry.kind == "context":
             return
         entry.text = typed[:TITLE_LENGTH]
         if self._claim(f"u{typed}"):
             return
-        whole = items.message_text(payload)
         self._users.append((entry, typed, whole))
         if not sure:
             entry.due = self._count + LOOKAHEAD

@@ -54,7 +54,9 @@ class CodexFold:
         self._record: Record | None = None
         """The one that is being fed."""
         self._awaited: set[str] = set()
-        """Events that were passed over and whose raw twins did not come yet."""
+        """Ids of events that were passed over and whose raw twins did not come yet."""
+        self._awaited_replies: set[str] = set()
+        """Texts of events that name no id and repeat a reply."""
         self._reader = LineReader(log.path, self._take, self._seen)
         self._oldest = is_oldest(log.path)
         self._problems: list[Problem] = []
@@ -153,26 +155,25 @@ class CodexFold:
 
     def twin_met(self, item: str) -> None:
         """An event that repeats the raw item of this id was met."""
-        self._awaited.add(f"i{item}")
+        self._awaited.add(item)
 
     def reply_told(self, text: str) -> None:
         """An event that repeats the raw reply of this text was met."""
-        self._awaited.add(f"r{text}")
+        self._awaited_replies.add(text)
 
     def output_met(self, item: str | None, call: str, line: int) -> None:
         """The output of a call was met."""
         reader = self._reader
         reader.assembler.close(call)
-        if self._awaited:
-            self._awaited.discard(f"i{call}")
+        self._awaited.discard(call)
         self._live.add(item or f"{reader.tag}L{line}", "tool-result")
 
     def call_met(self, item: str | None, name: str, call: str, line: int) -> None:
         """The call of a function was met."""
         reader = self._reader
         key = item or f"{reader.tag}L{line}"
-        if item is not None and self._awaited:
-            self._awaited.discard(f"i{item}")
+        if item is not None:
+            self._awaited.discard(item)
         if reader.ledger.reply is None:
             reader.ledger.reply = key
         reader.assembler.open(call, name)
@@ -193,13 +194,12 @@ class CodexFold:
         self._live.turn_ended()
 
     def user_met(
-        self, record: Record, stamp: str, payload: Mapping[str, Any], typed: str, *, prompt: bool | None
+        self, record: Record, stamp: str, item: str | None, typed: str, whole: str, *, prompt: bool | None
     ) -> None:
         """A raw user message was met; see :meth:`Assembler.user` and :func:`items.is_prompt`."""
         said = CONTEXT if prompt is False else PROMPT
         self._reader.pass_over()
-        entry = Entry(record, said, stamp, string(payload.get("id")))
-        self._reader.assembler.user(entry, payload, typed, sure=prompt is not None)
+        self._reader.assembler.user(Entry(record, said, stamp, item), typed, whole, sure=prompt is not None)
 
     def prompt_told(self, record: Record, stamp: str, item: str | None, text: str) -> None:
         """An event was met that says what the user typed."""
@@ -219,11 +219,11 @@ class CodexFold:
         """A reply or a thought was met."""
         key = item or f"{self._reader.tag}L{line}"
         self._reader.ledger.said(key)
-        if self._awaited:
-            self._awaited.discard(f"i{item}")
-            if kind == "reply":
-                self._awaited.discard(f"r{text}")
+        if item is not None:
+            self._awaited.discard(item)
         if kind == "reply":
+            if self._awaited_replies:
+                self._awaited_replies.discard(text)
             self._live.add(key, kind)
 
     def _await(self, payload: dict[str, Any]) -> None:
@@ -232,9 +232,9 @@ class CodexFold:
             payload = payload["item"]
         kind = payload.get("type")
         if kind == "agent_message":
-            self._awaited.add(f"r{payload.get('message')}")
+            self._awaited_replies.add(f"{payload.get('message')}")
         elif string(kind) not in _UNCOUNTED:
-            self._awaited.add(f"i{payload.get('call_id') or payload.get('id')}")
+            self._awaited.add(f"{payload.get('call_id') or payload.get('id')}")
 
     def _skim(self, payload: dict[str, Any], value: dict[str, Any], record: Record) -> bool:
         """Count an item of the model at once: what :meth:`LineReader.feed` would do, at a third of the price."""
@@ -246,9 +246,9 @@ class CodexFold:
             return False
         reader.skim(kind, payload, record.line)
         if self._awaited:
-            self._awaited.discard(f"i{payload.get('call_id') if kind == 'tool-result' else payload.get('id')}")
-            if kind == "reply" and self._awaited:
-                self._awaited.discard(f"r{message_text(payload)}")
+            self._awaited.discard(f"{payload.get('call_id') if kind == 'tool-result' else payload.get('id')}")
+        if kind == "reply" and self._awaited_replies:
+            self._awaited_replies.discard(message_text(payload))
         if kind != "reasoning":
             self._live.add(string(payload.get("id")) or f"{reader.tag}L{record.line}", kind)
         self._stamped(value.get("timestamp"))
@@ -295,7 +295,8 @@ class CodexFold:
     def _take(self, entry: Entry) -> None:
         if entry.kind == "prompt" and self._title is None and entry.text and entry.text.strip():
             self._title = entry.text
-        self._awaited.discard(f"i{entry.call_id if entry.kind == 'tool-result' else entry.id}")
+        if self._awaited:
+            self._awaited.discard(f"{entry.call_id if entry.kind == 'tool-result' else entry.id}")
         if entry.copied:
             return
         weighed = self._live.take(entry, entry_id(entry, self._reader.tag))
@@ -320,7 +321,8 @@ class CodexFold:
     def _copy(self) -> CodexFold:
         copy = CodexFold(self._ref, self._log, precise=self._precise)
         copy._reader.take_over(self._reader)
-        copy._problems, copy._awaited, copy._live = self._problems.copy(), self._awaited.copy(), self._live.copy()
+        copy._problems, copy._live = self._problems.copy(), self._live.copy()
+        copy._awaited, copy._awaited_replies = self._awaited.copy(), self._awaited_replies.copy()
         copy._title, copy._cwd, copy._at, copy._first_at = self._title, self._cwd, self._at, self._first_at
         copy._stamp, copy._end, copy._odd_time = self._stamp, self._end, self._odd_time
         return copy
@@ -333,7 +335,8 @@ class CodexFold:
         if open_turn and not small:
             # What waits for its twin or its output is mostly on its way; when the turn has ended it is looked at.
             return bool(self._problems)
-        return bool(open_turn or self._problems or self._awaited or self._reader.assembler.open_calls)
+        awaited = self._awaited or self._awaited_replies
+        return bool(open_turn or self._problems or awaited or self._reader.assembler.open_calls)
 
     def _again(self) -> LogSummary:
         """The log with every line looked at."""
@@ -407,7 +410,7 @@ class CodexFold:
                 "stamp": self._stamp,
                 "odd": self._odd_time,
                 "end": self._end,
-                "awaited": sorted(self._awaited),
+                "awaited": [sorted(self._awaited), sorted(self._awaited_replies)],
             }
         )
 
@@ -418,7 +421,7 @@ class CodexFold:
         self._title, self._cwd = state["title"], state["cwd"]
         self._at, self._first_at = state["at"], state["first"]
         self._stamp, self._end, self._odd_time = state["stamp"], state["end"], state["odd"]
-        self._awaited = set(state["awaited"])
+        self._awaited, self._awaited_replies = map(set, state["awaited"])
 
 
 def _is_new_size(payload: Mapping[str, Any]) -> bool:

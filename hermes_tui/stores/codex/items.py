@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from hermes_tui.model import MessageKind
@@ -90,13 +90,21 @@ def _message_nature(payload: Mapping[str, object]) -> Nature:
 
 def is_prompt(payload: Mapping[str, object]) -> bool | None:
     """Whether a raw user message is a real prompt; ``None`` when only an event beside it can tell (section 3)."""
-    kinds = _content_kinds(payload)
+    return _is_prompt(_content_kinds(payload), message_text(payload))
+
+
+def _is_prompt(kinds: Sequence[str], text: str) -> bool | None:
     if kinds:
         return any(kind.startswith("user.") for kind in kinds)
-    text = message_text(payload)
-    if text.lstrip().startswith(INJECTED):
-        return False
-    return None
+    return False if text.lstrip().startswith(INJECTED) else None
+
+
+def user_said(payload: Mapping[str, object]) -> tuple[bool | None, str, str]:
+    """Of a raw user message :func:`is_prompt`, :func:`prompt_text` and :func:`message_text`."""
+    kinds, content = _content_kinds(payload), payload.get("content")
+    only = _only_text(content)
+    whole = message_text(payload) if only is None else only
+    return _is_prompt(kinds, whole), _prompt_text(kinds, content, only), whole
 
 
 def is_contextual(payload: Mapping[str, object]) -> bool:
@@ -145,10 +153,12 @@ def message_text(payload: Mapping[str, object]) -> str:
 
 def prompt_text(payload: Mapping[str, object]) -> str:
     """The prompt in a raw user message as its author typed it: without image tags and injected context."""
-    kinds = _content_kinds(payload)
     content = payload.get("content")
-    only = None if kinds else _only_text(content)
-    if only is not None and not only.startswith(_IMAGE_TAGS):
+    return _prompt_text(_content_kinds(payload), content, _only_text(content))
+
+
+def _prompt_text(kinds: Sequence[str], content: object, only: str | None) -> str:
+    if only is not None and not kinds and not only.startswith(_IMAGE_TAGS):
         return typed([only], False)
     texts: list[str] = []
     images = 0

@@ -119,7 +119,7 @@ class CodexSkim:
         self._typed: tuple[bytes, str] = (b"", "")
         """The newest prompt of a raw message, as JSON and as it is."""
         self._behind: dict[int | None, bytes] = {}
-        """What stood behind the text, but for digits, in the newest event of each kind that says what the user typed."""
+        """By kind of event that says what the user typed: what stood behind the text of the newest, but for digits."""
         self._others: Final[Mapping[int | None, Callable[[re.Match[bytes], bytes, int, int], bool]]] = {
             _OUTPUT: self._output, _CALL: self._call, _CUSTOM: self._custom_call, _REASONING: self._thought,
             _SETTINGS: self._turn_settings, _STARTED: self._turn_start, _ENDED: self._turn_end,
@@ -289,15 +289,12 @@ class CodexSkim:
     def _user(self, record: Record, stamp: str, payload: Mapping[str, Any]) -> bool:
         if payload.get("role") != "user":
             return False
-        prompt = items.is_prompt(payload)
+        prompt, typed, whole = items.user_said(payload)
         kind: MessageKind = "context" if prompt is False else "prompt"
-        typed = items.prompt_text(payload)
+        item, text = string(payload.get("id")), whole if prompt is False else typed
         self._typed = (b"", "") if prompt is False else (orjson.dumps(typed), typed)
-        self._fold.user_met(record, stamp, payload, typed, prompt=prompt)
-        text = items.message_text(payload) if prompt is False else typed
-        self._index(
-            record.raw, record.line, record.offset, stamp, text, raw_keys(kind, text, string(payload.get("id")))
-        )
+        self._fold.user_met(record, stamp, item, typed, whole, prompt=prompt)
+        self._index(record.raw, record.line, record.offset, stamp, text, raw_keys(kind, text, item))
         return True
 
     def _reply(self, raw: bytes, line: int, offset: int, stamp: str, payload: Mapping[str, Any]) -> bool:
