@@ -166,9 +166,10 @@ def raw_keys(kind: MessageKind, text: str, item_id: str | None) -> tuple[str, ..
     return (said,) if item_id is None else (said, f"i{item_id}")
 
 
-def event_keys(kind: str, text: str) -> tuple[str, ...]:
-    """What an event of the legacy dialect, which names no item, has in common with its raw item."""
-    return (_EVENT_MARKS[kind] + text,)
+def event_keys(kind: str, text: str, item_id: str | None = None) -> tuple[str, ...]:
+    """What an event of this kind, or of an item of this kind, has in common with its raw item."""
+    said = _EVENT_MARKS[kind] + text
+    return (said,) if item_id is None else (said, f"i{item_id}")
 
 
 def _keys(line: Line, said: Nature | None, text: str) -> Iterator[str]:

@@ -66,10 +66,10 @@ _HEAD: Final = re.compile(
 _PASSED: Final = frozenset(
     {
         _COUNTED, _ITEM, _THOUGHT, _THOUGHT_EVENT, _STARTED, _ENDED, _OUTPUT, _CALL, _CUSTOM, _REASONING, _SETTINGS,
-        _USAGE,
+        _USAGE, _PROMPT_ITEM, _PROMPT_EVENT,
     }
 )  # fmt: skip
-"""Kinds that are not parsed."""
+"""Kinds that are not parsed, or not always."""
 _USAGE_GROUPS: Final = (1, _THREAD, _RESPONSE, _SIZE, _READ, _WRITE, _GIVEN, _REASONED, _USAGE)
 _STAMP: Final = 14
 _STAMP_END: Final = 38
@@ -86,6 +86,7 @@ _PARSED: Final[Mapping[int | None, tuple[str, str]]] = {
 """Types of line and payload by kind: a key that comes twice says something else than the first bytes."""
 _WINDOW: Final = re.compile(rb'"model_context_window":' + _COUNT + rb"[,}]")
 _ERROR_KEY: Final = b'"error":'
+_ITEM_ID: Final = b',"id":"'
 _ID_KEY: Final = b'"id":'
 _REST: Final = rb'(?:,"internal_chat_message_metadata_passthrough":\{[^{}]*\})?\}(?:,"metadata":\{[^{}]*\})?\}$'
 """What may stand behind the last value of an item: nothing a fold looks at."""
@@ -259,7 +260,7 @@ class CodexSkim:
             and block.startswith(encoded, found.end())
             and block[behind:end].translate(None, _DIGITS) == self._behind.get(kind)
             and self._fold.may_confirm(typed)
-            and (kind == _PROMPT_ITEM or self._texts is None or self._texts.told(line, event_keys(_TYPED, typed)))
+            and (self._texts is None or self._texts.told(line, _event_keys(found, block, typed)))
         ):
             self._fold.prompt_confirmed(typed)
             return True
@@ -306,26 +307,27 @@ class CodexSkim:
         return True
 
     def _event(self, kind: int | None, record: Record, stamp: str, payload: Mapping[str, Any], text_at: int) -> bool:
-        if kind == _PROMPT_ITEM:
-            item = payload.get("item")
-            if type(item) is not dict or item.get("type") != "UserMessage":
-                return False
-            text = items.item_prompt(item)
-            self._fold.prompt_told(record, stamp, string(item.get("id")), text)
-            self._learn(kind, record.raw, text_at, text)
-            return True  # its words come with those of the tools, should its raw twin be lost
-        if "id" in payload or "call_id" in payload or "item" in payload:
+        if "id" in payload or "call_id" in payload:
             return False
-        if kind == _PROMPT_EVENT:
+        item, item_id = payload.get("item"), None
+        if kind == _PROMPT_ITEM:
+            if type(item) is not dict or item.get("type") != "UserMessage" or "call_id" in item:
+                return False
+            item_id, text = string(item.get("id")), items.item_prompt(item)
+        elif item is not None:
+            return False
+        elif kind == _PROMPT_EVENT:
             text = items.event_prompt(payload)
-            self._fold.prompt_told(record, stamp, None, text)
-            self._learn(kind, record.raw, text_at, text)
         else:
             text = string(payload.get("message")) or ""
+        if kind == _REPLY_EVENT:
             self._fold.reply_told(f"{payload.get('message')}")
+        else:
+            self._fold.prompt_told(record, stamp, item_id, text)
+            self._learn(kind, record.raw, text_at, text)
         if self._texts is not None:
-            known = LogText(record, text, seconds(stamp))
-            self._tell(self._texts.known(known, event_keys(payload["type"], text), event=True))
+            keys = event_keys((item or payload)["type"], text, item_id)
+            self._tell(self._texts.known(LogText(record, text, seconds(stamp)), keys, event=True))
         return True
 
     def _learn(self, kind: int | None, raw: bytes, text_at: int, text: str) -> None:
@@ -359,6 +361,14 @@ def _ends_with_it(block: bytes, begin: int, end: int) -> bool:
     """Whether a line ends with the text that begins there: what stands behind it may be an id."""
     place = block.find(_NEXT_KEY, max(begin, end - _TAIL), end)
     return block.endswith(_LINE_END, begin, end) if place < 0 else _STRING_END.match(block, place, end) is not None
+
+
+def _event_keys(found: re.Match[bytes], block: bytes, text: str) -> tuple[str, ...]:
+    """What an event that says what the user typed has in common with its raw message."""
+    if found.lastindex == _PROMPT_EVENT:
+        return event_keys(_TYPED, text)
+    begin = found.start(_PROMPT_ITEM) + len(_ITEM_ID)
+    return event_keys("UserMessage", text, block[begin : block.find(b'"', begin)].decode("utf-8", "replace"))
 
 
 def _words(found: Iterable[bytes]) -> list[str]:
