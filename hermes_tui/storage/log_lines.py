@@ -7,7 +7,9 @@ a line longer than :data:`GIANT_LINE`, a line without its newline, an error of t
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from io import BytesIO
+from itertools import accumulate, count
 from typing import BinaryIO, Final, NamedTuple
 
 from hermes_tui.storage.jsonl import GIANT_LINE
@@ -35,14 +37,16 @@ class Lines(NamedTuple):
 
     @property
     def raws(self) -> list[bytes]:
-        """Each of them without its newline. ``bytes.split`` looks at each byte by itself."""
-        raws: list[bytes] = []
-        block, find, take, start, size = self.block, self.block.find, raws.append, 0, self.size
-        while start < size:
-            end = find(b"\n", start)
-            take(block[start:end])
-            start = end + 1
+        """Each of them with its newline; nothing else cuts as quickly."""
+        raws = BytesIO(self.block).readlines()
+        if self.size < len(self.block):
+            del raws[-1]
         return raws
+
+
+def placed(raws: Sequence[bytes], line: int, offset: int) -> Iterator[tuple[int, int, bytes]]:
+    """Lines with their numbers and offsets, of which the first has these."""
+    return zip(count(line), accumulate(map(len, raws), initial=offset), raws, strict=False)
 
 
 def read_lines(path: str | os.PathLike[str], *, offset: int = 0, end: int | None = None) -> Iterator[Lines]:
@@ -72,7 +76,7 @@ def read_lines(path: str | os.PathLike[str], *, offset: int = 0, end: int | None
                 size *= 2
                 continue
             lines = Lines(block, whole, offset, offset + whole == end)
-            if not whole or (len(block) > GIANT_LINE and max(map(len, lines.raws)) > GIANT_LINE):
+            if not whole or (len(block) > GIANT_LINE and max(map(len, lines.raws)) > GIANT_LINE + 1):
                 return
             yield lines
             offset, size = offset + whole, LINES_BLOCK

@@ -16,7 +16,7 @@ from hermes_tui.model import Compaction, ListQuery, Origin, Problem, Request, Se
 from hermes_tui.records import dataclass
 from hermes_tui.storage.errors import Interrupted, StorageError
 from hermes_tui.storage.jsonl import Record, complete_record, read_piece, read_records
-from hermes_tui.storage.log_lines import Lines, read_lines
+from hermes_tui.storage.log_lines import Lines, placed, read_lines
 from hermes_tui.stores.kept_requests import KeptRequests
 
 CACHED_REQUESTS: Final = 60_000
@@ -217,17 +217,15 @@ class _EachLine:
         """What was fed last."""
 
     def take(self, lines: Lines, line: int, feed: Feed) -> int:
-        offset, wants, last = lines.offset, self._wants, self.last
-        for raw in lines.raws:
+        wants, last, raws = self._wants, self.last, lines.raws
+        for number, offset, raw in placed(raws, line, lines.offset):
             if wants(raw):
-                record = complete_record(line, offset, raw)
+                record = complete_record(number, offset, raw[:-1])
                 if record is not None:
                     feed(record)
                     last = record
-            line += 1
-            offset += len(raw) + 1
         self.last = last
-        return line
+        return line + len(raws)
 
 
 def _last_record(lines: Lines, following: int) -> Record | None:

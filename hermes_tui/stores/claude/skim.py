@@ -13,7 +13,7 @@ from typing import Any, Final
 import orjson
 
 from hermes_tui.storage.jsonl import Record, complete_record
-from hermes_tui.storage.log_lines import Lines
+from hermes_tui.storage.log_lines import Lines, placed
 from hermes_tui.stores.claude.fold import TranscriptFold
 from hermes_tui.stores.claude.header import PROMPT_CUT
 from hermes_tui.stores.claude.index_texts import LOOKED_AT, THOUGHT, TOOL, ClaudeTexts, text_of_parts
@@ -42,7 +42,7 @@ _SETTINGS: Final = itemgetter("version", "entrypoint", "cwd", "gitBranch")
 """In the order of :attr:`Header.said`."""
 _END: Final = b',"userType":"'
 """What the fields at the end of a line begin with that are the same in line after line."""
-_NO_END: Final = b"\n"
+_NO_END: Final = b"\n\n"
 """No line ends so."""
 _KIND: Final = b'"type":"'
 _EARLY: Final = 400
@@ -92,16 +92,13 @@ class ClaudeSkim:
         fold, say, keeps_parts, shapes = self._fold, self._say, self._fold.keeps_parts, self._shapes
         weights, keep, sides, marks, spots = fold.weights, fold.entries.append, fold.course.sides, _MARKS, self._spots
         load, time_of, make = orjson.loads, datetime.fromisoformat, tuple.__new__
-        line, offset, length = line - 1, lines.offset, -1
+        raws = lines.raws
         earliest, latest = _EARLIEST, _LATEST
         place, previous, straight, first, last = fold.lines, fold.previous, True, _LATEST, _EARLIEST
         side = None
         end, least = self._current_end()
         reply_id, reply_request, reply_model, reply_usage, reply_at = self._reply
-        for raw in lines.raws:
-            line += 1
-            offset += length + 1
-            length = len(raw)
+        for number, offset, raw in placed(raws, line, lines.offset):
             value: Any = None
             weight = message_id = words = parts = what = None
             result = False
@@ -170,9 +167,9 @@ class ClaudeSkim:
             if weight is None:
                 self._pass(place, previous, straight, first, last)
                 record = (
-                    complete_record(line, offset, raw)
+                    complete_record(number, offset, raw[:-1])
                     if value is None
-                    else make(Record, (line, offset, length, value, raw, None, (), True))
+                    else make(Record, (number, offset, len(raw) - 1, value, raw[:-1], None, (), True))
                 )
                 if record is not None:
                     feed(record)
@@ -210,7 +207,7 @@ class ClaudeSkim:
                 make(
                     UsualEntry,
                     (
-                        uuid, parent, None, kind, "", sidechain, at, line, offset, length, message_id, result,
+                        uuid, parent, None, kind, "", sidechain, at, number, offset, len(raw) - 1, message_id, result,
                         False, False, None, False, False,
                     ),
                 )
@@ -239,10 +236,10 @@ class ClaudeSkim:
             else:
                 text = self._others(raw, value, parts)
             if text:
-                say(line, offset, at.timestamp(), text)
+                say(number, offset, at.timestamp(), text)
         self._pass(place, previous, straight, first, last)
         self._reply = (reply_id, reply_request, reply_model, reply_usage, reply_at)
-        return line + 1
+        return line + len(raws)
 
     def _pass(self, lines: int, previous: str | None, straight: bool, first: datetime, last: datetime) -> None:
         """Tell the fold of the usual lines since it was told last, if there are any."""

@@ -16,7 +16,7 @@ import orjson
 
 from hermes_tui.model import MessageKind
 from hermes_tui.storage.jsonl import Record, complete_record
-from hermes_tui.storage.log_lines import Lines
+from hermes_tui.storage.log_lines import Lines, placed
 from hermes_tui.stores.codex import items
 from hermes_tui.stores.codex.fold import CodexFold
 from hermes_tui.stores.codex.index_texts import CodexTexts, event_keys, raw_keys
@@ -96,7 +96,7 @@ _TAIL: Final = 1_200
 _STRING_END: Final = re.compile(rb'"' + _REST)
 _DIGITS: Final = b"0123456789"
 _NEXT_KEY: Final = b'","'
-_LINE_END: Final = b'"}}'
+_LINE_END: Final = b'"}}\n'
 _RECORD: Final = tuple.__new__
 
 
@@ -121,23 +121,20 @@ class CodexSkim:
         """The newest prompt of a raw message, as JSON and as it is."""
         self._behind: dict[int | None, bytes] = {}
         """By kind of event that says what the user typed: what stood behind the text of the newest, but for digits."""
-        self._others: Final[Mapping[int | None, Callable[[re.Match[bytes], bytes, int, int], bool]]] = {
+        self._others: Final[Mapping[int | None, Callable[[re.Match[bytes], bytes, int], bool]]] = {
             _OUTPUT: self._output, _CALL: self._call, _CUSTOM: self._custom_call, _REASONING: self._thought,
             _SETTINGS: self._turn_settings, _STARTED: self._turn_start, _ENDED: self._turn_end,
         }  # fmt: skip
 
     def take(self, lines: Lines, line: int, feed: Feed) -> int:
         """Take in lines that follow each other; those that must be fed go through ``feed``."""
-        # Lines stay in their block: most are looked at where they begin and end, and nowhere else.
-        fold, block, size, place = self._fold, lines.block, lines.size, lines.offset
-        match, find, others, parsed, prompted = _HEAD.match, block.find, self._others, self._parsed, self._prompted
+        fold, raws = self._fold, lines.raws
+        others, parsed, prompted = self._others, self._parsed, self._prompted
         ledger, twin, spent, newest = fold.ledger, fold.twin_met, self._spent.append, b""
         begun, usual = fold.begun, fold.usual
-        start = 0
-        while start < size:
-            end = find(b"\n", start)
-            found = match(block, start, end) if begun else None
-            if found is not None:
+        # As little as can be for each line: cutting, matching and counting are left to what is written in C.
+        for (number, offset, raw), found in zip(placed(raws, line, lines.offset), map(_HEAD.match, raws), strict=True):
+            if found is not None and begun:
                 kind = found.lastindex
                 if kind == _COUNTED:
                     told = ledger.has_records
@@ -146,37 +143,32 @@ class CodexSkim:
                     if told:
                         spent((found, ledger.record_met()))
                 elif kind in others:
-                    told = usual and others[kind](found, block, end, line)
+                    told = usual and others[kind](found, raw, number)
                 elif kind == _ITEM:
                     twin(found[_ITEM].decode())
                     told = True
                 elif kind in _PROMPTS:
-                    told = fold.own and prompted(found, lines, start, end, line)
+                    told = fold.own and prompted(found, raw, number, offset)
                     usual = fold.usual
                 elif kind in _PARSED:
-                    told = usual and parsed(found, lines, start, end, line)
+                    told = usual and parsed(found, raw, number, offset)
                     if told:
                         usual = fold.usual
                 else:
                     told = True
                 if told:
-                    # Their times stand at the same place, behind the same bytes.
-                    stamp = block[start + _STAMP : start + _STAMP_END]
+                    stamp = found[1]
                     if stamp > newest:
                         newest = stamp
-                    line += 1
-                    start = end + 1
                     continue
             self._settle()
-            record = complete_record(line, place + start, block[start:end])
+            record = complete_record(number, offset, raw[:-1])
             if record is not None:
                 feed(record)
                 begun, usual = fold.begun, fold.usual
-            line += 1
-            start = end + 1
         self._settle()
         fold.passed(lines.end, newest.decode())
-        return line
+        return line + len(raws)
 
     def _settle(self) -> None:
         """Take in the usage records met so far: together they cost half of what they cost one by one."""
@@ -196,79 +188,78 @@ class CodexSkim:
 
     # ------------------------------------------------- told by what was found; ``False``: the line must be fed
 
-    def _output(self, found: re.Match[bytes], block: bytes, end: int, line: int) -> bool:
-        if not _ends_with_it(block, found.end(), end):
+    def _output(self, found: re.Match[bytes], raw: bytes, line: int) -> bool:
+        if not _ends_with_it(raw, found.end()):
             return False
         own, call = found.group(_OUTPUT_ID, _CALL_ID)
         self._fold.output_met(None if own is None else own.decode(), call.decode(), line)
         return True
 
-    def _call(self, found: re.Match[bytes], block: bytes, end: int, line: int) -> bool:
-        told = _CALL_END.search(block, max(found.end(), end - _TAIL), end)
-        if told is None:
+    def _call(self, found: re.Match[bytes], raw: bytes, line: int) -> bool:
+        end = _CALL_END.search(raw, max(found.end(), len(raw) - _TAIL))
+        if end is None:
             return False
         own, name = found.group(_OWN_ID, _NAME)
-        self._fold.call_met(None if own is None else own.decode(), name.decode(), told[1].decode(), line)
+        self._fold.call_met(None if own is None else own.decode(), name.decode(), end[1].decode(), line)
         return True
 
-    def _custom_call(self, found: re.Match[bytes], block: bytes, end: int, line: int) -> bool:
-        if not _ends_with_it(block, found.end(), end):
+    def _custom_call(self, found: re.Match[bytes], raw: bytes, line: int) -> bool:
+        if not _ends_with_it(raw, found.end()):
             return False
         own, call, name = found.group(_CUSTOM_ID, _CUSTOM_CALL_ID, _CUSTOM_NAME)
         self._fold.call_met(None if own is None else own.decode(), name.decode(), call.decode(), line)
         return True
 
-    def _thought(self, found: re.Match[bytes], block: bytes, end: int, line: int) -> bool:
+    def _thought(self, found: re.Match[bytes], raw: bytes, line: int) -> bool:
         name = found[_THOUGHT_ID]
-        if name is None and block.find(_ID_KEY, found.end(), end) >= 0:
+        if name is None and raw.find(_ID_KEY, found.end()) >= 0:
             return False
         self._fold.item_met("reasoning", None if name is None else name.decode(), line, "")
         return True
 
-    def _turn_settings(self, found: re.Match[bytes], block: bytes, end: int, _: int) -> bool:
+    def _turn_settings(self, found: re.Match[bytes], raw: bytes, _: int) -> bool:
         """Settings that are the newest ones say nothing; others are fed: another model or folder is told by them."""
-        settings = block[found.end() : end]
+        settings = raw[found.end() :]
         same, self._settings = settings == self._settings, settings
         return same
 
-    def _turn_start(self, found: re.Match[bytes], block: bytes, end: int, _: int) -> bool:
-        window = _WINDOW.search(block, found.end(), end)
+    def _turn_start(self, found: re.Match[bytes], raw: bytes, _: int) -> bool:
+        window = _WINDOW.search(raw, found.end())
         self._fold.turn_started(0 if window is None else int(window[1]))
         if self._texts is not None:
             self._tell(self._texts.turn_started())
         return True
 
-    def _turn_end(self, found: re.Match[bytes], block: bytes, end: int, _: int) -> bool:
-        if block.find(_ERROR_KEY, found.end(), end) >= 0:
+    def _turn_end(self, found: re.Match[bytes], raw: bytes, _: int) -> bool:
+        if raw.find(_ERROR_KEY, found.end()) >= 0:
             return False
         self._fold.turn_ended()
         return True
 
     # ------------------------------------------------------------------------------------------------- parsed
 
-    def _prompted(self, found: re.Match[bytes], lines: Lines, start: int, end: int, line: int) -> bool:
+    def _prompted(self, found: re.Match[bytes], raw: bytes, line: int, offset: int) -> bool:
         """Take in an event that says what the user typed; ``False``: it must be fed.
 
         Mostly the raw message before it says the same, and what stands behind the text is what stood there the last
         time: then parsing it would tell nothing new.
         """
-        block, kind = lines.block, found.lastindex
         encoded, typed = self._typed
-        behind = found.end() + len(encoded)
+        text_at = found.end()
         if (
             typed
-            and block.startswith(encoded, found.end())
-            and block[behind:end].translate(None, _DIGITS) == self._behind.get(kind)
+            and raw.startswith(encoded, text_at)
+            and raw[text_at + len(encoded) :].translate(None, _DIGITS) == self._behind.get(found.lastindex)
             and self._fold.may_confirm(typed)
-            and (self._texts is None or self._texts.told(line, _event_keys(found, block, typed)))
+            and (self._texts is None or self._texts.told(line, _event_keys(found, raw, typed)))
         ):
             self._fold.prompt_confirmed(typed)
             return True
-        return self._parsed(found, lines, start, end, line)
+        return self._parsed(found, raw, line, offset)
 
-    def _parsed(self, found: re.Match[bytes], lines: Lines, start: int, end: int, line: int) -> bool:
+    def _parsed(self, found: re.Match[bytes], raw: bytes, line: int, offset: int) -> bool:
         """Take in a prompt or reply, raw or told by an event; ``False``: it must be fed."""
-        kind, raw, offset = found.lastindex, lines.block[start:end], lines.offset + start
+        kind = found.lastindex
         try:
             value: dict[str, Any] = orjson.loads(raw)
         except orjson.JSONDecodeError:
@@ -282,10 +273,10 @@ class CodexSkim:
             return False  # a document, told so by a key behind the others
         if kind == _REPLY:
             return self._reply(raw, line, offset, stamp, payload)
-        record = _RECORD(Record, (line, offset, len(raw), None, raw, None, (), True))
+        record = _RECORD(Record, (line, offset, len(raw) - 1, None, raw[:-1], None, (), True))
         if kind == _USER:
             return self._user(record, stamp, payload)
-        return self._event(kind, record, stamp, payload, found.end() - start)
+        return self._event(kind, record, stamp, payload, found.end())
 
     def _user(self, record: Record, stamp: str, payload: Mapping[str, Any]) -> bool:
         if payload.get("role") != "user":
@@ -334,7 +325,7 @@ class CodexSkim:
         """Remember what stands behind the text of an event that says nothing else, where the text stands as it is."""
         encoded = orjson.dumps(text)
         if raw.startswith(encoded, text_at):
-            self._behind[kind] = raw[text_at + len(encoded) :].translate(None, _DIGITS)
+            self._behind[kind] = raw[text_at + len(encoded) :].translate(None, _DIGITS) + b"\n"
 
     def _index(self, raw: bytes, line: int, offset: int, stamp: str, text: str, keys: tuple[str, ...]) -> None:
         """Give the words of a raw item to the index."""
@@ -344,7 +335,7 @@ class CodexSkim:
         usual = stamp.encode() == raw[_STAMP:_STAMP_END]
         at = usual_seconds(stamp) if usual else seconds(stamp)
         if texts.holds or not text:
-            record = Record(line, offset, len(raw), None, raw)
+            record = Record(line, offset, len(raw) - 1, None, raw[:-1])
             self._tell(texts.known(LogText(record, text, at), keys, event=False))
             return
         texts.met(line, keys)
@@ -357,18 +348,18 @@ class CodexSkim:
                 self._say(told.record.line, told.record.offset, told.at, told.text)
 
 
-def _ends_with_it(block: bytes, begin: int, end: int) -> bool:
+def _ends_with_it(raw: bytes, begin: int) -> bool:
     """Whether a line ends with the text that begins there: what stands behind it may be an id."""
-    place = block.find(_NEXT_KEY, max(begin, end - _TAIL), end)
-    return block.endswith(_LINE_END, begin, end) if place < 0 else _STRING_END.match(block, place, end) is not None
+    place = raw.find(_NEXT_KEY, max(begin, len(raw) - _TAIL))
+    return raw.endswith(_LINE_END) if place < 0 else _STRING_END.match(raw, place) is not None
 
 
-def _event_keys(found: re.Match[bytes], block: bytes, text: str) -> tuple[str, ...]:
+def _event_keys(found: re.Match[bytes], raw: bytes, text: str) -> tuple[str, ...]:
     """What an event that says what the user typed has in common with its raw message."""
     if found.lastindex == _PROMPT_EVENT:
         return event_keys(_TYPED, text)
     begin = found.start(_PROMPT_ITEM) + len(_ITEM_ID)
-    return event_keys("UserMessage", text, block[begin : block.find(b'"', begin)].decode("utf-8", "replace"))
+    return event_keys("UserMessage", text, raw[begin : raw.find(b'"', begin)].decode("utf-8", "replace"))
 
 
 def _words(found: Iterable[bytes]) -> list[str]:

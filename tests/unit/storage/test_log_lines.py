@@ -34,6 +34,6 @@ def test_whether_the_log_ends_there(
     path = tmp_path / "log"
     path.write_bytes(data)
     found = list(read_lines(path, end=end))
-    assert [raw for some in found for raw in some.raws] == lines
+    assert [raw for some in found for raw in some.raws] == [raw + b"\n" for raw in lines]
     assert [some.last for some in found] == [False] * (len(found) - 1) + [last]
     assert found[-1].end == sum(map(len, lines)) + len(lines)
