@@ -161,23 +161,21 @@ class CodexFold:
         """An event that repeats the raw reply of this text was met."""
         self._awaited_replies.add(text)
 
-    def output_met(self, item: str | None, call: str, line: int) -> None:
+    def output_met(self, item: str | None, call: str) -> None:
         """The output of a call was met."""
-        reader = self._reader
-        reader.assembler.close(call)
+        self._reader.assembler.close(call)
         self._awaited.discard(call)
-        self._live.add(item or f"{reader.tag}L{line}", "tool-result")
+        self._live.add(item, "tool-result")
 
     def call_met(self, item: str | None, name: str, call: str, line: int) -> None:
         """The call of a function was met."""
         reader = self._reader
-        key = item or f"{reader.tag}L{line}"
         if item is not None:
             self._awaited.discard(item)
         if reader.ledger.reply is None:
-            reader.ledger.reply = key
+            reader.ledger.said(item or f"{reader.tag}L{line}")
         reader.assembler.open(call, name)
-        self._live.add(key, "tool-call")
+        self._live.add(item, "tool-call")
 
     def turn_started(self, window: int) -> None:
         """The start of a turn was met, with the tokens its context may hold; 0: they are not told."""
@@ -217,14 +215,15 @@ class CodexFold:
 
     def item_met(self, kind: MessageKind, item: str | None, line: int, text: str) -> None:
         """A reply or a thought was met."""
-        key = item or f"{self._reader.tag}L{line}"
-        self._reader.ledger.said(key)
+        reader = self._reader
+        if reader.ledger.reply is None:
+            reader.ledger.said(item or f"{reader.tag}L{line}")
         if item is not None:
             self._awaited.discard(item)
         if kind == "reply":
             if self._awaited_replies:
                 self._awaited_replies.discard(text)
-            self._live.add(key, kind)
+            self._live.add(item, kind)
 
     def _await(self, payload: dict[str, Any]) -> None:
         """Remember a passed-over event until its raw twin comes: one that never does is an entry itself."""
@@ -250,7 +249,7 @@ class CodexFold:
         if kind == "reply" and self._awaited_replies:
             self._awaited_replies.discard(message_text(payload))
         if kind != "reasoning":
-            self._live.add(string(payload.get("id")) or f"{reader.tag}L{record.line}", kind)
+            self._live.add(string(payload.get("id")), kind)
         self._stamped(value.get("timestamp"))
         return True
 

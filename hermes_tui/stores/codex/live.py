@@ -11,7 +11,8 @@ from hermes_tui.stores.codex.entries import TURN_ENDS, TURN_STARTS, Entry
 from hermes_tui.stores.codex.rollout import Line
 
 Link = tuple[str, str | None, MessageKind, Any]
-"""One entry: id, text key, kind, the link before it. Links are shared, so going back to an earlier turn is free."""
+"""One entry: id ('' where nothing asks for it), text key, kind, the link before it. Links are shared, so going back to
+an earlier turn is free."""
 
 
 class LiveEntries:
@@ -46,9 +47,9 @@ class LiveEntries:
             self._newest = (key, entry.text_key, entry.kind, self._newest)
         return None
 
-    def add(self, key: str, kind: MessageKind) -> None:
-        """Take in an entry that is neither prompt nor compaction."""
-        self._newest = (key, None, kind, self._newest)
+    def add(self, item: str | None, kind: MessageKind) -> None:
+        """Take in an entry that is neither prompt nor compaction; one without an id is never kept by a compaction."""
+        self._newest = (item or "", None, kind, self._newest)
 
     def look(self, line: Line) -> None:
         """Take in what a line says of turns, after the entries of that line."""

@@ -184,15 +184,17 @@ class CodexSkim:
         ]
         times = [usual_seconds(stamp) for stamp in _words(stamps)]
         usages = (fresh, given, reads, writes, reasoned)
-        self._fold.ledger.records(replies, times, _words(threads), _words(responses), usages, totals)
+        whose = _words(dict.fromkeys(threads))  # mostly one thread's
+        told = whose * len(threads) if len(whose) == 1 else _words(threads)
+        self._fold.ledger.records(replies, times, told, _words(responses), usages, totals)
 
     # ------------------------------------------------- told by what was found; ``False``: the line must be fed
 
-    def _output(self, found: re.Match[bytes], raw: bytes, line: int) -> bool:
+    def _output(self, found: re.Match[bytes], raw: bytes, _: int) -> bool:
         if not _ends_with_it(raw, found.end()):
             return False
         own, call = found.group(_OUTPUT_ID, _CALL_ID)
-        self._fold.output_met(None if own is None else own.decode(), call.decode(), line)
+        self._fold.output_met(None if own is None else own.decode(), call.decode())
         return True
 
     def _call(self, found: re.Match[bytes], raw: bytes, line: int) -> bool:
