@@ -142,7 +142,8 @@ class Backfill:
     def _run(self, writer: RetryingWriter, lease: Lease) -> Progress:
         walked = self._walked()
         self._forget(writer, walked)
-        writer.write(start_over_when_stale)
+        paths = [store.ref.path for store, _ in walked]
+        writer.write(lambda connection: start_over_when_stale(connection, paths))
         jobs = self._jobs(walked)
         with _Readers(self.workers) as readers:
             done = self._talk(writer, lease, jobs, readers.for_bytes(sum(map(_unread, jobs))))
@@ -300,11 +301,11 @@ class Backfill:
     ) -> Iterator[tuple[list[_Job], list[Result]]]:
         """Each batch of so many bytes with its results, in the order they are done; at most a few are under way."""
         if pool is None:
-            for batch in _batches(jobs, most):
+            for batch in _batches(jobs, most, most, 1):
                 yield batch, [work(job.store, job.log, job.known) for job in ready(batch)]
             return
         under_way: dict[Future[list[Result]], list[_Job]] = {}
-        for batch in _batches(jobs, most, least=LAST_BYTES, readers=self.workers):
+        for batch in _batches(jobs, most, LAST_BYTES, self.workers):
             orders = [_Order(job.store.ref.agent, job.store.ref.path, job.log, job.known) for job in ready(batch)]
             under_way[pool.submit(_carry_out, work, orders)] = batch
             if len(under_way) > self.workers:
@@ -327,13 +328,13 @@ def _unread(job: _Job) -> int:
     return job.log.size if known is None or known.offset > job.log.size else job.log.size - known.offset
 
 
-def _batches(jobs: Sequence[_Job], most: int, *, least: int | None = None, readers: int = 1) -> Iterator[list[_Job]]:
-    """Jobs in batches of so many bytes; with ``least`` the last ones are smaller, so that all readers end together."""
+def _batches(jobs: Sequence[_Job], most: int, least: int, readers: int) -> Iterator[list[_Job]]:
+    """Jobs in batches of ``most`` bytes; the last ones are smaller, so that all readers end together."""
     left = sum(job.log.size for job in jobs)
     batch: list[_Job] = []
     size = 0
     for job in jobs:
-        enough = most if least is None else max(least, min(most, left // (2 * readers)))
+        enough = max(least, min(most, left // (2 * readers)))
         if batch and size + job.log.size > enough:
             yield batch
             left -= size

@@ -31,8 +31,9 @@ SEGMENTS: Final = 8
 
 _DDL: Final = (
     "CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
+    # No id comes twice: who still knows that of a log that is gone must not be given another's texts.
     """CREATE TABLE logs(
-        id INTEGER PRIMARY KEY, agent TEXT NOT NULL, store TEXT NOT NULL, path TEXT NOT NULL UNIQUE,
+        id INTEGER PRIMARY KEY AUTOINCREMENT, agent TEXT NOT NULL, store TEXT NOT NULL, path TEXT NOT NULL UNIQUE,
         device INTEGER NOT NULL, inode INTEGER NOT NULL, size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL,
         archived INTEGER NOT NULL, head BLOB NOT NULL,
         tools_offset INTEGER NOT NULL, tools_line INTEGER NOT NULL, offset INTEGER NOT NULL, since INTEGER,
@@ -46,7 +47,7 @@ _DDL: Final = (
         for table in WORD_TABLES
         for statement in (
             # No positions: the matcher reads the log anyway, and without them the index is half the size. No lengths:
-            # nobody weighs texts. Words of texts that are gone stay, and propose nothing (ledger.forget_logs).
+            # nobody weighs texts. Words of texts that are gone stay (ledger.py): the index proposes more than it need.
             f"CREATE VIRTUAL TABLE {table} USING fts5(words, content='', columnsize=0, detail=none,"
             " tokenize='unicode61 remove_diacritics 2')",
             f"INSERT INTO {table}({table}, rank) VALUES ('automerge', {SEGMENTS})",

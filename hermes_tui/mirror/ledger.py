@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import repeat
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
@@ -22,6 +22,7 @@ _LOG_COLUMNS: Final = "id, path, device, inode, size, mtime_ns, archived, head, 
 
 MOST_STALE: Final = 100_000
 """Texts that are gone and whose words are still in the index; fewer of them are not worth filling it anew."""
+_COUNT_TEXTS: Final = "SELECT COUNT(*) FROM texts"
 _STALE: Final = "stale"
 """The key of how many there are."""
 
@@ -86,8 +87,8 @@ def write_tools(connection: apsw.Connection, projections: Iterable[tuple[Known, 
     texts: defaultdict[str, list[tuple[int, TextRows]]] = defaultdict(list)
     for known, projection in projections:
         changed = connection.execute(
-            "UPDATE logs SET tools_offset = ?, tools_line = ?, since = MIN(COALESCE(since, ?3), COALESCE(?3, since))"
-            " WHERE id = ? AND tools_offset = ? AND head = ? RETURNING store",
+            "UPDATE logs SET tools_offset = ?1, tools_line = ?2, since = MIN(COALESCE(since, ?3), COALESCE(?3, since))"
+            " WHERE id = ?4 AND tools_offset = ?5 AND head = ?6 RETURNING store",
             (
                 projection.offset,
                 projection.line,
@@ -116,7 +117,10 @@ def forget_logs(connection: apsw.Connection, ids: Sequence[int]) -> None:
 
 
 def _forget_texts(connection: apsw.Connection, log_ids: Sequence[int]) -> None:
-    """Take away where texts lie. Their words stay in the index, which cannot delete them: they lead nowhere now."""
+    """Take away where texts lie. Their words stay in the index, which cannot delete them.
+
+    They lead nowhere, or, where their id is given again, to a line that the matcher then looks at in vain.
+    """
     if not log_ids:
         return
     logs = dump_json(log_ids).decode()
@@ -131,18 +135,23 @@ def _forget_texts(connection: apsw.Connection, log_ids: Sequence[int]) -> None:
     )
 
 
-def start_over_when_stale(connection: apsw.Connection) -> bool:
-    """Empty the mirror where most words of its index lead nowhere any more: it is filled anew in seconds."""
-    (stale,) = next(
-        iter(connection.execute("SELECT COALESCE(MAX(CAST(value AS INTEGER)), 0) FROM meta WHERE key = ?", (_STALE,)))
-    )
-    if stale < MOST_STALE or stale < next(iter(connection.execute("SELECT COUNT(*) FROM texts")))[0]:
-        return False
+def start_over_when_stale(connection: apsw.Connection, store_paths: Collection[str]) -> None:
+    """Empty the mirror, words and cards, where most words of its index are those of texts that are gone.
+
+    Args:
+        connection: of the writer.
+        store_paths: the stores that are filled anew in this run; nothing is emptied while there are others.
+    """
+    count = "SELECT COALESCE(MAX(CAST(value AS INTEGER)), 0) FROM meta WHERE key = ?"
+    (stale,) = next(iter(connection.execute(count, (_STALE,))))
+    if stale < MOST_STALE or stale < next(iter(connection.execute(_COUNT_TEXTS)))[0]:
+        return
+    if not {store for (store,) in connection.execute("SELECT DISTINCT store FROM logs")} <= set(store_paths):
+        return
     for table in WORD_TABLES:
         connection.execute(f"INSERT INTO {table}({table}) VALUES ('delete-all')")
     connection.execute("DELETE FROM texts; DELETE FROM logs")
     connection.execute("DELETE FROM meta WHERE key = ?", (_STALE,))
-    return True
 
 
 class _Before(NamedTuple):

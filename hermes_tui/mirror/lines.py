@@ -54,18 +54,25 @@ class MirrorLines:
             lines = self._lines_of(known.id)
         except apsw.Error:
             return None
+        if lines is None:
+            return None
         return Candidates(lines, None if known.whole and is_current(known, log) else known.tools_line)
 
-    def _lines_of(self, log_id: int) -> frozenset[int]:
-        if max(self._reached.values()) > _BEFORE_ALL:
-            self._reach(log_id)
+    def _lines_of(self, log_id: int) -> frozenset[int] | None:
+        """``None``: the mirror does not have this log any more."""
+        asked = "SELECT since FROM logs WHERE id = ?", (log_id,)
+        found = self._database.rows(*asked)
+        if found and max(self._reached.values()) > _BEFORE_ALL:
+            self._reach(found[0][0])
+            # It may have gone, and its texts with it, before they were read.
+            found = self._database.rows(*asked)
+        if not found:
+            return None
         # Not kept: a search asks for each log once.
         return frozenset(self._lines.pop(log_id, ()))
 
-    def _reach(self, log_id: int) -> None:
-        """Take lines as far back as this log reaches."""
-        found = self._database.rows("SELECT since FROM logs WHERE id = ?", (log_id,))
-        first = found[0][0] if found else None
+    def _reach(self, first: int | None) -> None:
+        """Take lines as far back as a log reaches whose texts begin there."""
         while first is not None and max(self._reached.values()) > first:
             for table, reached in self._reached.items():
                 if reached > first:

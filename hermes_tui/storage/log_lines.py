@@ -28,15 +28,14 @@ class Lines(NamedTuple):
     offset: int
     """Where the first begins, bytes from the start."""
     last: bool = False
-    """The log ends there."""
+    """The log ended there when it was opened."""
 
     @property
     def end(self) -> int:
         """Where the line after the last begins."""
         return self.offset + self.size
 
-    @property
-    def raws(self) -> list[bytes]:
+    def cut(self) -> list[bytes]:
         """Each of them with its newline; nothing else cuts as quickly."""
         raws = BytesIO(self.block).readlines()
         if self.size < len(self.block):
@@ -52,7 +51,8 @@ def placed(raws: Sequence[bytes], line: int, offset: int) -> Iterator[tuple[int,
 def read_lines(path: str | os.PathLike[str], *, offset: int = 0, end: int | None = None) -> Iterator[Lines]:
     """Read a log forward, as far as it is usual; the rest begins where the last block ended.
 
-    Lines are not counted: whoever cuts them knows how many they are, and counting takes as long as reading.
+    What is written to it meanwhile is not read. Lines are not counted: whoever cuts them knows how many they are, and
+    counting takes as long as reading.
 
     Args:
         path: the log.
@@ -76,7 +76,7 @@ def read_lines(path: str | os.PathLike[str], *, offset: int = 0, end: int | None
                 size *= 2
                 continue
             lines = Lines(block, whole, offset, offset + whole == end)
-            if not whole or (len(block) > GIANT_LINE and max(map(len, lines.raws)) > GIANT_LINE + 1):
+            if not whole or (len(block) > GIANT_LINE and max(map(len, lines.cut())) > GIANT_LINE + 1):
                 return
             yield lines
             offset, size = offset + whole, LINES_BLOCK

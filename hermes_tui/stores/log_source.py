@@ -217,7 +217,8 @@ class _EachLine:
         """What was fed last."""
 
     def take(self, lines: Lines, line: int, feed: Feed) -> int:
-        wants, last, raws = self._wants, self.last, lines.raws
+        """See :class:`LineTaker`."""
+        wants, last, raws = self._wants, self.last, lines.cut()
         for number, offset, raw in placed(raws, line, lines.offset):
             if wants(raw):
                 record = complete_record(number, offset, raw[:-1])

@@ -11,8 +11,9 @@ class Course:
     def __init__(self, *, straight: bool = True) -> None:
         self._straight = straight
         self._turns = False
+        """A prompt or reply was met: without one there is no chain."""
         self.sides: set[bool] = set()
-        """Whether lines stand on the main chain, and whether any stand beside it."""
+        """The values of ``sidechain`` that were met; the skim adds those of usual lines."""
         self.speakers: list[str] = []
         """The message ids of its replies, without those that repeat the one before."""
 

@@ -509,14 +509,9 @@ class TranscriptFold:
 
     def _request_rows(self) -> RequestRows | None:
         """Those of a log of one chain in columns; ``None`` where a reply tells its cost."""
-        told = self._book.usual_replies()
-        if told is None:
-            replies = self._book.in_order()
-            if any(reply.cost is not None for reply in replies):
-                return None
-            columns = columns_of(replies)
-        else:
-            columns = columns_of(told)
+        columns = self._book.columns()
+        if columns is None:
+            return None
         events = {} if self._uneventful(columns) else self._events(columns)
         return request_rows(columns, self._id, events, source=self.header.entrypoint, cwd=self.header.folder)
 

@@ -33,12 +33,6 @@ class Reply:
     write_1h: int = 0
     cost: float | None = None
 
-    @property
-    def hit_rate(self) -> float | None:
-        """See :attr:`Usage.hit_rate`."""
-        size = self.input + self.cache_read + self.cache_write
-        return self.cache_read / size if size else None
-
     def take(self, usage: Fields, cost: object) -> None:
         """Take in the usage of one line."""
         get = usage.get
@@ -86,13 +80,15 @@ class ReplyBook:
             self._behind.clear()
         return self._replies
 
-    def usual_replies(self) -> list[UsualReply] | None:
-        """All of them, where each is told by one line, they stand in order and none was made yet."""
-        if self._replies:
-            return None
+    def columns(self) -> ReplyColumns | None:
+        """All replies in order; ``None`` where one tells its cost."""
         told = list(self._behind.values())
         times = [reply[3] for reply in told]
-        return told if all(map(le, times, times[1:])) else None
+        # Asking for objects makes them of all, so the tuples are asked first.
+        if not self._replies and all(map(le, times, times[1:])):
+            return columns_of(told)
+        replies = self.in_order()
+        return None if any(reply.cost is not None for reply in replies) else columns_of(replies)
 
     def bill_usual(
         self, message_id: str, uuid: str, at: float, place: int, request_id: object, model: object, usage: Fields
@@ -193,7 +189,9 @@ class ReplyColumns(NamedTuple):
 def columns_of(replies: Sequence[UsualReply] | Sequence[Reply]) -> ReplyColumns:
     """The same replies in columns."""
     rows = [reply if isinstance(reply, tuple) else _USUAL_REPLY(reply) for reply in replies]
-    return ReplyColumns(*map(list, zip(*rows, strict=True))) if rows else ReplyColumns(*([] for _ in range(10)))
+    return (
+        ReplyColumns(*map(list, zip(*rows, strict=True))) if rows else ReplyColumns(*([] for _ in ReplyColumns._fields))
+    )
 
 
 def request_rows(

@@ -87,12 +87,12 @@ class ClaudeSkim:
         """Where the mark of each stood last: mostly it stands there again."""
 
     def take(self, lines: Lines, line: int, feed: Feed) -> int:
-        """Take in lines that follow each other; those that are not usual go through ``feed``."""
+        """Take in lines of which the first has this number, and feed those that are unusual; the number of the next."""
         # One long loop over locals: each call and each attribute in it costs a twentieth of parsing a line.
         fold, say, keeps_parts, shapes = self._fold, self._say, self._fold.keeps_parts, self._shapes
         weights, keep, sides, marks, spots = fold.weights, fold.entries.append, fold.course.sides, _MARKS, self._spots
         load, time_of, make = orjson.loads, datetime.fromisoformat, tuple.__new__
-        raws = lines.raws
+        raws = lines.cut()
         earliest, latest = _EARLIEST, _LATEST
         place, previous, straight, first, last = fold.lines, fold.previous, True, _LATEST, _EARLIEST
         side = None

@@ -324,10 +324,10 @@ class Assembler:
         self._confirm(text)
         self._drain()
 
-    def prompt_told(self, make: Callable[[], Entry], text: str) -> None:
-        """Take in an event that says what the user typed; mostly its raw message does, and no entry is made."""
+    def prompt_told(self, entry: Entry, text: str) -> None:
+        """Take in an event that says what the user typed."""
         self._count += 1
-        self._prompted(make, text)
+        self._prompted(entry, text)
         self._drain()
 
     def _put(self, entry: Entry, *, wait: bool = False) -> None:
@@ -428,7 +428,7 @@ class Assembler:
         elif kind == "item_completed":
             self._completed(line, record, mapping(payload.get("item")))
         elif kind == "user_message":
-            self._prompted(lambda: Entry(record, items.PROMPT, line.stamp, None), items.event_prompt(payload))
+            self._prompted(Entry(record, items.PROMPT, line.stamp, None), items.event_prompt(payload))
         elif kind == "agent_message":
             text = string(payload.get("message")) or ""
             self._twin(Entry(record, Nature("reply", "assistant"), line.stamp, None), ("r" + text,))
@@ -464,7 +464,7 @@ class Assembler:
         item_id = string(item.get("id"))
         entry = Entry(record, items.completed_nature(item), line.stamp, item_id)
         if kind == "UserMessage":
-            self._prompted(lambda: entry, items.item_prompt(item))
+            self._prompted(entry, items.item_prompt(item))
             return
         keys = [] if item_id is None else [f"i{item_id}"]
         if kind == "AgentMessage":
@@ -489,12 +489,11 @@ class Assembler:
                 self._raw[key] = 1
         self._put(entry, wait=bool(keys))
 
-    def _prompted(self, make: Callable[[], Entry], text: str) -> None:
+    def _prompted(self, entry: Entry, text: str) -> None:
         """An event says what the user typed: it confirms the raw message before it, or waits for the one after it."""
         self._user_events = True
         if self._confirm(text):
             return
-        entry = make()
         entry.event = True
         entry.text = text[:TITLE_LENGTH]
         self._waiting.setdefault(f"u{text}", []).append(entry)

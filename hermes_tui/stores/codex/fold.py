@@ -30,6 +30,8 @@ _TWINS: Final = frozenset(
 """Events that repeat a raw item."""
 _UNCOUNTED: Final = frozenset({"token_count", "agent_reasoning", "agent_reasoning_raw_content", "Reasoning"})
 """Those of them that stand for no counted entry."""
+_NAMELESS: Final = ""
+"""Stands for the id of an event that has none: whatever raw item without an id comes may be its twin."""
 _SKIMMED: Final[dict[object, MessageKind]] = {
     "message": "reply", "reasoning": "reasoning", "function_call": "tool-call", "custom_tool_call": "tool-call",
     "function_call_output": "tool-result", "custom_tool_call_output": "tool-result",
@@ -202,7 +204,7 @@ class CodexFold:
     def prompt_told(self, record: Record, stamp: str, item: str | None, text: str) -> None:
         """An event was met that says what the user typed."""
         self._reader.pass_over()
-        self._reader.assembler.prompt_told(lambda: Entry(record, PROMPT, stamp, item), text)
+        self._reader.assembler.prompt_told(Entry(record, PROMPT, stamp, item), text)
 
     def may_confirm(self, text: str) -> bool:
         """Whether the newest raw message that waits to be confirmed as a prompt says this."""
@@ -218,8 +220,7 @@ class CodexFold:
         reader = self._reader
         if reader.ledger.reply is None:
             reader.ledger.said(item or f"{reader.tag}L{line}")
-        if item is not None:
-            self._awaited.discard(item)
+        self._awaited.discard(item or _NAMELESS)
         if kind == "reply":
             if self._awaited_replies:
                 self._awaited_replies.discard(text)
@@ -233,7 +234,7 @@ class CodexFold:
         if kind == "agent_message":
             self._awaited_replies.add(f"{payload.get('message')}")
         elif string(kind) not in _UNCOUNTED:
-            self._awaited.add(f"{payload.get('call_id') or payload.get('id')}")
+            self._awaited.add(string(payload.get("call_id")) or string(payload.get("id")) or _NAMELESS)
 
     def _skim(self, payload: dict[str, Any], value: dict[str, Any], record: Record) -> bool:
         """Count an item of the model at once: what :meth:`LineReader.feed` would do, at a third of the price."""
@@ -245,7 +246,8 @@ class CodexFold:
             return False
         reader.skim(kind, payload, record.line)
         if self._awaited:
-            self._awaited.discard(f"{payload.get('call_id') if kind == 'tool-result' else payload.get('id')}")
+            name = string(payload.get("call_id" if kind == "tool-result" else "id"))
+            self._awaited.discard(name or _NAMELESS)
         if kind == "reply" and self._awaited_replies:
             self._awaited_replies.discard(message_text(payload))
         if kind != "reasoning":
@@ -295,7 +297,7 @@ class CodexFold:
         if entry.kind == "prompt" and self._title is None and entry.text and entry.text.strip():
             self._title = entry.text
         if self._awaited:
-            self._awaited.discard(f"{entry.call_id if entry.kind == 'tool-result' else entry.id}")
+            self._awaited.discard((entry.call_id if entry.kind == "tool-result" else entry.id) or _NAMELESS)
         if entry.copied:
             return
         weighed = self._live.take(entry, entry_id(entry, self._reader.tag))

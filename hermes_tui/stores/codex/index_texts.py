@@ -105,18 +105,15 @@ class CodexTexts:
         return bool(self._held)
 
     def met(self, line: int, keys: tuple[str, ...]) -> None:
-        """A raw item with these keys (:func:`raw_keys`) was met while nothing waited for one."""
-        said = self._raw
-        while said and said[0][0] <= line:
-            said.popleft()
-        said.append((line + LOOKAHEAD, list(keys)))
+        """A raw item with these keys (:func:`raw_keys`) was met; no event that waits is its twin."""
+        self._pass(line)
+        self._raw.append((line + LOOKAHEAD, list(keys)))
 
     def told(self, line: int, keys: tuple[str, ...]) -> bool:
         """Take in an event with these keys if a raw item before it says the same and nothing waits."""
         if self._held or not self._told(keys):
             return False
-        while self._raw and self._raw[0][0] <= line:
-            self._raw.popleft()
+        self._pass(line)
         return True
 
     def known(self, text: LogText, keys: tuple[str, ...], *, event: bool) -> list[LogText]:
@@ -156,8 +153,13 @@ class CodexTexts:
     def _due(self, line: int) -> Iterator[LogText]:
         while self._held and self._held[0].due <= line:
             yield self._held.popleft().text
-        while self._raw and self._raw[0][0] <= line:
-            self._raw.popleft()
+        self._pass(line)
+
+    def _pass(self, line: int) -> None:
+        """Forget raw items that lie too far back for events behind this line."""
+        said = self._raw
+        while said and said[0][0] <= line:
+            said.popleft()
 
 
 def raw_keys(kind: MessageKind, text: str, item_id: str | None) -> tuple[str, ...]:

@@ -236,7 +236,7 @@ class Ledger:
             self.reply = later
             return
         seen |= new
-        for total in totals[-2:]:
+        for total in totals:
             self._fill_before, self.fill = self.fill, total or self.fill
         self._last_response = responses[-1]
         self.requests.extend(

@@ -1,9 +1,10 @@
 """Takes in a rollout's lines by their first bytes, as far as these tell all that a fold needs of them.
 
 Most of a rollout is what tools gave back, twice, and counts that usage records repeat. Lines that look as the program
-writes them are told by one expression; of those, replies and thoughts are parsed and counted at once; any other line,
-and any while something unusual is going on, is parsed and fed. A line that was passed over may be damaged behind what
-was looked at: whoever parses all lines later folds such a log again (:func:`passed_over`).
+writes them are told by one expression; of those, replies and prompts are parsed and counted at once, usage records are
+taken in together, and an event that repeats the prompt before it is only compared with it. Any other line, and any
+while something unusual is going on, is parsed and fed. A line that was passed over may be damaged behind what was
+looked at: whoever parses all lines later folds such a log again (:func:`passed_over`).
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _HEAD: Final = re.compile(
     rb'token_count","info":\{"total_token_usage":\{[^}]*\},"last_token_usage":\{"input_tokens":[1-9]()'
     rb'|item_completed' + _IN_TURN + rb'","item":\{"type":"(?:'
     rb'(?:' + _REPEATED + rb')","id":"(' + _WORD + rb'+)"|Reasoning"()'
-    rb'|UserMessage"()(?:,"id":"[^"]*","content":\[\{"type":"text","text":|))'
+    rb'|UserMessage"()(?:,"id":"' + _WORD + rb'+","content":\[\{"type":"text","text":|))'
     rb'|agent_(?:reasoning"()|message"())|task_(?:started"()|complete"())|user_message"()(?:,"message":|))'
     rb'|response_item","payload":\{"type":"(?:'
     rb'(?:function|custom_tool)_call_output",(?:"id":"(' + _WORD + rb'+)",|)"call_id":"(' + _WORD + rb'+)","output":"()'
@@ -71,14 +72,13 @@ _PASSED: Final = frozenset(
 )  # fmt: skip
 """Kinds that are not parsed, or not always."""
 _USAGE_GROUPS: Final = (1, _THREAD, _RESPONSE, _SIZE, _READ, _WRITE, _GIVEN, _REASONED, _USAGE)
-_STAMP: Final = 14
-_STAMP_END: Final = 38
+_STAMP: Final = slice(14, 38)
 """Where the time stands in a line that was told by its first bytes."""
 _PROMPTS: Final = (_PROMPT_ITEM, _PROMPT_EVENT)
-_TYPED: Final = "user_message"
+_PROMPT_TYPE: Final = "user_message"
 _PARSED: Final[Mapping[int | None, tuple[str, str]]] = {
     _PROMPT_ITEM: ("event_msg", "item_completed"),
-    _PROMPT_EVENT: ("event_msg", _TYPED),
+    _PROMPT_EVENT: ("event_msg", _PROMPT_TYPE),
     _REPLY_EVENT: ("event_msg", "agent_message"),
     _REPLY: ("response_item", "message"),
     _USER: ("response_item", "message"),
@@ -127,8 +127,8 @@ class CodexSkim:
         }  # fmt: skip
 
     def take(self, lines: Lines, line: int, feed: Feed) -> int:
-        """Take in lines that follow each other; those that must be fed go through ``feed``."""
-        fold, raws = self._fold, lines.raws
+        """Take in lines of which the first has this number, and feed those that must be; the number of the next."""
+        fold, raws = self._fold, lines.cut()
         others, parsed, prompted = self._others, self._parsed, self._prompted
         ledger, twin, spent, newest = fold.ledger, fold.twin_met, self._spent.append, b""
         begun, usual = fold.begun, fold.usual
@@ -243,8 +243,8 @@ class CodexSkim:
     def _prompted(self, found: re.Match[bytes], raw: bytes, line: int, offset: int) -> bool:
         """Take in an event that says what the user typed; ``False``: it must be fed.
 
-        Mostly the raw message before it says the same, and what stands behind the text is what stood there the last
-        time: then parsing it would tell nothing new.
+        Mostly the raw message before it says the same, and what stands behind the text is, but for digits (times), what
+        stood there the last time: then parsing it would tell nothing new.
         """
         encoded, typed = self._typed
         text_at = found.end()
@@ -275,20 +275,19 @@ class CodexSkim:
             return False  # a document, told so by a key behind the others
         if kind == _REPLY:
             return self._reply(raw, line, offset, stamp, payload)
-        record = _RECORD(Record, (line, offset, len(raw) - 1, None, raw[:-1], None, (), True))
         if kind == _USER:
-            return self._user(record, stamp, payload)
-        return self._event(kind, record, stamp, payload, found.end())
+            return self._user(raw, line, offset, stamp, payload)
+        return self._event(found, raw, _record(raw, line, offset), stamp, payload)
 
-    def _user(self, record: Record, stamp: str, payload: Mapping[str, Any]) -> bool:
+    def _user(self, raw: bytes, line: int, offset: int, stamp: str, payload: Mapping[str, Any]) -> bool:
         if payload.get("role") != "user":
             return False
         prompt, typed, whole = items.user_said(payload)
         kind: MessageKind = "context" if prompt is False else "prompt"
         item, text = string(payload.get("id")), whole if prompt is False else typed
         self._typed = (b"", "") if prompt is False else (orjson.dumps(typed), typed)
-        self._fold.user_met(record, stamp, item, typed, whole, prompt=prompt)
-        self._index(record.raw, record.line, record.offset, stamp, text, raw_keys(kind, text, item))
+        self._fold.user_met(_record(raw, line, offset), stamp, item, typed, whole, prompt=prompt)
+        self._index(raw, line, offset, stamp, text, raw_keys(kind, text, item))
         return True
 
     def _reply(self, raw: bytes, line: int, offset: int, stamp: str, payload: Mapping[str, Any]) -> bool:
@@ -299,7 +298,10 @@ class CodexSkim:
         self._index(raw, line, offset, stamp, text, raw_keys("reply", text, item))
         return True
 
-    def _event(self, kind: int | None, record: Record, stamp: str, payload: Mapping[str, Any], text_at: int) -> bool:
+    def _event(
+        self, found: re.Match[bytes], raw: bytes, record: Record, stamp: str, payload: Mapping[str, Any]
+    ) -> bool:
+        kind = found.lastindex
         if "id" in payload or "call_id" in payload:
             return False
         item, item_id = payload.get("item"), None
@@ -317,28 +319,27 @@ class CodexSkim:
             self._fold.reply_told(f"{payload.get('message')}")
         else:
             self._fold.prompt_told(record, stamp, item_id, text)
-            self._learn(kind, record.raw, text_at, text)
+            self._learn(found, raw, text)
         if self._texts is not None:
             keys = event_keys((item or payload)["type"], text, item_id)
             self._tell(self._texts.known(LogText(record, text, seconds(stamp)), keys, event=True))
         return True
 
-    def _learn(self, kind: int | None, raw: bytes, text_at: int, text: str) -> None:
+    def _learn(self, found: re.Match[bytes], raw: bytes, text: str) -> None:
         """Remember what stands behind the text of an event that says nothing else, where the text stands as it is."""
         encoded = orjson.dumps(text)
-        if raw.startswith(encoded, text_at):
-            self._behind[kind] = raw[text_at + len(encoded) :].translate(None, _DIGITS) + b"\n"
+        if raw.startswith(encoded, found.end()):
+            self._behind[found.lastindex] = raw[found.end() + len(encoded) :].translate(None, _DIGITS)
 
     def _index(self, raw: bytes, line: int, offset: int, stamp: str, text: str, keys: tuple[str, ...]) -> None:
         """Give the words of a raw item to the index."""
         texts, say = self._texts, self._say
         if texts is None:
             return
-        usual = stamp.encode() == raw[_STAMP:_STAMP_END]
+        usual = stamp.encode() == raw[_STAMP]
         at = usual_seconds(stamp) if usual else seconds(stamp)
         if texts.holds or not text:
-            record = Record(line, offset, len(raw) - 1, None, raw[:-1])
-            self._tell(texts.known(LogText(record, text, at), keys, event=False))
+            self._tell(texts.known(LogText(_record(raw, line, offset), text, at), keys, event=False))
             return
         texts.met(line, keys)
         if say is not None:
@@ -350,6 +351,11 @@ class CodexSkim:
                 self._say(told.record.line, told.record.offset, told.at, told.text)
 
 
+def _record(raw: bytes, line: int, offset: int) -> Record:
+    """A line that is parsed here, where a record is asked for that only tells its place."""
+    return _RECORD(Record, (line, offset, len(raw) - 1, None, raw[:-1], None, (), True))
+
+
 def _ends_with_it(raw: bytes, begin: int) -> bool:
     """Whether a line ends with the text that begins there: what stands behind it may be an id."""
     place = raw.find(_NEXT_KEY, max(begin, len(raw) - _TAIL))
@@ -359,7 +365,7 @@ def _ends_with_it(raw: bytes, begin: int) -> bool:
 def _event_keys(found: re.Match[bytes], raw: bytes, text: str) -> tuple[str, ...]:
     """What an event that says what the user typed has in common with its raw message."""
     if found.lastindex == _PROMPT_EVENT:
-        return event_keys(_TYPED, text)
+        return event_keys(_PROMPT_TYPE, text)
     begin = found.start(_PROMPT_ITEM) + len(_ITEM_ID)
     return event_keys("UserMessage", text, raw[begin : raw.find(b'"', begin)].decode("utf-8", "replace"))
 

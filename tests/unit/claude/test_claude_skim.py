@@ -19,6 +19,7 @@ from hermes_tui.stores.claude.index_texts import ClaudeTexts
 from hermes_tui.stores.claude.lines import plain_entry
 from hermes_tui.stores.claude.skim import ClaudeSkim
 from hermes_tui.stores.claude.transcript import IndexedFold
+from hermes_tui.stores.request_rows import RequestRows
 
 REF = StoreRef("claude", "claude", "/x")
 PLACES = st.integers(0, 9)
@@ -379,3 +380,15 @@ def test_a_course_that_is_not_straight_is_walked(name: str) -> None:
     quick, fed = both(odd_courses()[name])
     assert quick.summary() == fed.summary()
     assert_it_is_what_a_walk_says(quick)
+
+
+def test_a_reply_that_tells_its_cost_keeps_it() -> None:
+    """Then its requests are no columns, which have no place for it."""
+    said = {"role": "assistant", "id": "m", "model": "claude-x", "content": [{"type": "text", "text": "ok"}]}
+    message = said | {"usage": {"input_tokens": 3, "output_tokens": 2}}
+    for cost in (0.25, None):
+        changes = None if cost is None else {"costUSD": cost}
+        for collector in both(made([(message, STAMPS[0], changes, 1, "")])):
+            requests = collector.summary().requests
+            assert isinstance(requests, RequestRows) is (cost is None)
+            assert [request.cost_usd for request in requests] == [cost]

@@ -21,7 +21,7 @@ THREAD = "01a16128-ff97-7fe5-910b-510e60551426"
 TEXTS = ("ask", "ask again", 'say "no"', "two\\nlines", "\u00e4h", "<environment_context>x", "[image]", "")
 BEHIND = (
     {}, {"images": [], "local_images": []}, {"images": ["data:x"]}, {"id": "m7"}, {"id": 7}, {"message": "other"},
-    {"k1": 1}, {"k": 1}, {"type": "agent_message"},
+    {"k1": 1}, {"k": 1}, {"i1d": 7}, {"images1": ["data:x"]}, {"type": "agent_message"},
 )  # fmt: skip
 
 

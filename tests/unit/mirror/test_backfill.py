@@ -15,9 +15,10 @@ from hermes_tui.mirror.database import MirrorDatabase
 from hermes_tui.mirror.lease import Lease
 from hermes_tui.mirror.source import MirrorSource
 from hermes_tui.mirror.words import index_query, index_words
+from hermes_tui.model import SessionId
 from hermes_tui.storage.errors import StoreUnreadable
 from hermes_tui.storage.fulltext import parse_query
-from hermes_tui.stores.log_source import ScanSource
+from hermes_tui.stores.log_source import LogFile, ScanSource
 
 from .line_store import LineStore, append, line_store
 
@@ -143,6 +144,46 @@ class TestProjection:
         assert fill(database, store).phase == "done"
         assert counts(database) == (6, 6)
         assert seen[0].logs_todo == 6
+
+    @pytest.mark.parametrize("sizes", [[], [5], [300], [10] * 40, [300, 1, 1, 90, 2], [0, 0]])
+    def test_the_last_batches_are_small_and_none_is_lost(self, sizes: list[int], store: LineStore) -> None:
+        jobs = [
+            backfill._Job(store, LogFile(f"/{place}", SessionId(str(place)), size, 0, 0, 0, False), None)
+            for place, size in enumerate(sizes)
+        ]
+        batches = list(backfill._batches(jobs, 100, 20, 2))
+        assert [job for batch in batches for job in batch] == jobs
+        assert all(batches)
+        weights = [sum(job.log.size for job in batch) for batch in batches]
+        assert all(weight <= 100 for weight, batch in zip(weights, batches, strict=True) if len(batch) > 1)
+        if len(sizes) == 40:
+            assert weights[0] == 100
+            assert weights == sorted(weights, reverse=True)
+            assert weights[-1] <= 20
+
+    @pytest.mark.parametrize("other_too", [False, True])
+    def test_a_mirror_of_stale_words_starts_over_where_all_its_stores_are_filled_anew(
+        self, database: MirrorDatabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other_too: bool
+    ) -> None:
+        stores = [line_store(tmp_path / name) for name in ("one", "two")]
+        for name in ("one", "two"):
+            append(tmp_path / name, "a", {"text": f"word {name}", "at": 1.0}, {"text": "more", "at": 2.0})
+        fill(database, *stores)
+        for _ in range(3):
+            path = append(tmp_path / "one", "b", {"text": "short lived", "at": 9.0})
+            fill(database, *stores)
+            path.unlink()
+            fill(database, *stores)
+        assert database.rows("SELECT value FROM meta WHERE key = 'stale'") == [("3",)]
+        before = database.rows("SELECT id FROM logs")
+        monkeypatch.setattr("hermes_tui.mirror.ledger.MOST_STALE", 1)
+        monkeypatch.setattr("hermes_tui.mirror.ledger._COUNT_TEXTS", "SELECT 1")
+        run = stores if other_too else stores[:1]
+        assert fill(database, *run).phase == "done"
+        assert counts(database) == (2, 4)
+        assert len(found(database, "word")) == 2
+        after = database.rows("SELECT id FROM logs")
+        assert set(after).isdisjoint(before) is other_too, "no id comes twice"
 
     def test_other_processes_read_and_give_the_same(
         self, database: MirrorDatabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -14,6 +14,7 @@ from hermes_tui.library.search import SearchRequest, search
 from hermes_tui.library.sources import Library, SourceOptions, open_library
 from hermes_tui.mirror.database import MirrorDatabase
 from hermes_tui.mirror.lines import MirrorLines
+from hermes_tui.storage.fulltext import parse_query
 from hermes_tui.storage.jsonl import read_records
 from hermes_tui.stores.logs import LogStore
 from hermes_tui.stores.protocol import SearchFilters
@@ -108,6 +109,37 @@ class TestSameHits:
         assert update_mirror(again).progress.logs_done > 0
         assert mirrored.mirror.rows("SELECT value FROM meta WHERE key = 'stale'") == []
         assert {query: hits(again, query) for query in QUERIES} == expected
+
+    @pytest.mark.parametrize("when", ["before", "meanwhile"])
+    def test_a_log_that_left_the_mirror_is_read_itself(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
+    ) -> None:
+        """Somebody emptied it after this search began: that it has no lines of a log any more says nothing of it."""
+        home = shutil.copytree(SAMPLES / HOMES["codex"], tmp_path / "home")
+        library = with_mirror(opened(home, tmp_path / "own"))
+        update_mirror(library)
+        database = library.mirror
+        assert database is not None
+        [store] = [store for store in library.stores if isinstance(store, LogStore)]
+        index_for = store.line_index
+        assert index_for is not None
+        lines = index_for(parse_query("the"))
+        assert lines is not None
+        told = [log for log in store.logs() if lines.candidates(log) is not None]
+        assert len(told) > 2
+        lines = index_for(parse_query("the"))
+        assert lines is not None
+
+        def empty() -> None:
+            with database.writer() as writer:
+                writer.write(lambda connection: connection.execute("DELETE FROM texts; DELETE FROM logs"))
+
+        if when == "before":
+            empty()
+        else:
+            reach = MirrorLines._reach
+            monkeypatch.setattr(MirrorLines, "_reach", lambda *rest: (empty(), reach(*rest)))
+        assert [log for log in told if lines.candidates(log) is not None] == []
 
     def test_a_store_is_given_its_own_lines_only(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         homes = [shutil.copytree(SAMPLES / HOMES[agent], tmp_path / agent) for agent in ("codex", "claude")]

@@ -109,7 +109,7 @@ class TestWholeTrees:
 
 def test_most_lines_of_a_rollout_are_not_parsed() -> None:
     store = store_of(made("codex"))
-    raws = [raw for log in store.logs() for lines in read_lines(log.path) for raw in lines.raws]
+    raws = [raw for log in store.logs() for lines in read_lines(log.path) for raw in lines.cut()]
     assert sum(map(store.passed_over, raws)) > len(raws) / 2
 
 
@@ -126,7 +126,7 @@ def test_most_lines_of_a_rollout_are_not_parsed() -> None:
 def test_lines_as_the_program_writes_them_are_told_by_their_first_bytes(mark: bytes) -> None:
     store = store_of(SAMPLE["codex"])
     plain_logs = [log.path for log in store.logs() if log.path.endswith(".jsonl")]
-    raws = [raw for path in plain_logs for lines in read_lines(path) for raw in lines.raws if mark in raw[:300]]
+    raws = [raw for path in plain_logs for lines in read_lines(path) for raw in lines.cut() if mark in raw[:300]]
     assert raws
     assert all(map(store.passed_over, raws))
 
