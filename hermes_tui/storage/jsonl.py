@@ -227,7 +227,8 @@ def _forward(source: Source, offset: int, line: int, wants: Wants | None, end: i
         # A giant line comes in pieces, so that it is never held.
         for raw in iter(partial(reader.readline, GIANT_LINE + 1), b""):
             length = len(raw)
-            if length > GIANT_LINE:
+            # The newline is not of the line.
+            if length > GIANT_LINE and raw[GIANT_LINE:] != b"\n":
                 head = raw[:GIANT_HEAD]
                 length, complete = _measure(reader, raw)
                 if offset + length > limit:

@@ -333,9 +333,10 @@ class TranscriptFold:
         if not graph.chain or last is None or last.uuid in graph.chain:
             return graph
         lines, begun = resumed(self.entries, self.header.mark, self.preserved, sidechain=self.sidechain, built=builder)
-        if begun is None or begun.uuid in graph.chain:
+        # In a damaged log a compaction may stand beside the chain it compacts.
+        if begun is None or begun.uuid in graph.chain or not builder.holds(begun.uuid):
             return graph
-        return builder.graph([entry.uuid for entry in lines], begun.uuid)
+        return builder.graph([entry.uuid for entry in lines if builder.holds(entry.uuid)], begun.uuid)
 
     def whole(self) -> Builder | None:
         """What the graph is made of, when it is made of every line."""

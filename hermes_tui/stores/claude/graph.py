@@ -252,6 +252,10 @@ class Builder:
             uuid = self._over_bridges(self._parent(uuid))
         return None
 
+    def holds(self, uuid: str) -> bool:
+        """Whether this line is on the side the graph is of."""
+        return uuid in self._nodes
+
     def walk(self, leaf: str) -> list[str]:
         """From the leaf to the root, root first."""
         seen: dict[str, None] = {}

@@ -79,6 +79,7 @@ class CodexTexts:
 
     def texts(self, record: Record) -> Iterator[LogText]:
         """See :class:`LogTexts`."""
+        yield from self._due(record.line)
         for value in first_values(record):
             line = line_of(value)
             if line is None:
@@ -91,7 +92,6 @@ class CodexTexts:
             if text:
                 keys = tuple(_keys(line, said, text))
                 yield from self._take(LogText(record, text, line.at), keys, event=line.type == "event_msg")
-        yield from self._due(record.line)
 
     def turn_started(self) -> list[LogText]:
         """A turn began: what was before it is no twin of what comes."""
@@ -111,16 +111,12 @@ class CodexTexts:
 
     def told(self, line: int, keys: tuple[str, ...]) -> bool:
         """Take in an event with these keys if a raw item before it says the same and nothing waits."""
-        if self._held or not self._told(keys):
-            return False
-        self._pass(line)
-        return True
+        return not self._held and self._told(keys, line)
 
     def known(self, text: LogText, keys: tuple[str, ...], *, event: bool) -> list[LogText]:
         """The same as :meth:`texts` for a line whose text and keys are known already."""
-        found = self._take(text, keys, event=event) if text.text else []
-        found.extend(self._due(text.record.line))
-        return found
+        found = list(self._due(text.record.line))
+        return found + self._take(text, keys, event=event) if text.text else found
 
     def rest(self) -> Iterator[LogText]:
         """See :class:`LogTexts`."""
@@ -130,7 +126,7 @@ class CodexTexts:
     def _take(self, text: LogText, keys: tuple[str, ...], *, event: bool) -> list[LogText]:
         line = text.record.line
         if event:
-            if not self._told(keys):
+            if not self._told(keys, line):
                 self._held.append(_Held(text, keys, line + LOOKAHEAD))
             return []
         if self._held:
@@ -140,8 +136,9 @@ class CodexTexts:
         self.met(line, keys)
         return [text]
 
-    def _told(self, keys: tuple[str, ...]) -> bool:
-        """Whether a raw item before it says the same; a text is told by one event only."""
+    def _told(self, keys: tuple[str, ...], line: int) -> bool:
+        """Whether a raw item before this line says the same; a text is told by one event only."""
+        self._pass(line)
         for key in reversed(keys):
             for _, left in self._raw:
                 if key in left:
@@ -153,7 +150,6 @@ class CodexTexts:
     def _due(self, line: int) -> Iterator[LogText]:
         while self._held and self._held[0].due <= line:
             yield self._held.popleft().text
-        self._pass(line)
 
     def _pass(self, line: int) -> None:
         """Forget raw items that lie too far back for events behind this line."""

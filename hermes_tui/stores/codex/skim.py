@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
 from typing import Any, Final
 
 import orjson
@@ -19,6 +20,7 @@ from hermes_tui.model import MessageKind
 from hermes_tui.storage.jsonl import Record, complete_record
 from hermes_tui.storage.log_lines import Lines, placed
 from hermes_tui.stores.codex import items
+from hermes_tui.stores.codex.entries import LOOKAHEAD
 from hermes_tui.stores.codex.fold import CodexFold
 from hermes_tui.stores.codex.index_texts import CodexTexts, event_keys, raw_keys
 from hermes_tui.stores.codex.rollout import USUAL_STAMP, seconds, string, usual_seconds
@@ -29,7 +31,7 @@ _WORD: Final = rb'[^"\\\x00-\x1f\x80-\xff]'
 _COUNT: Final = rb"(0|[1-9][0-9]{0,14})"
 _REPEATED: Final = (
     rb"CommandExecution|FileChange|CollabAgentToolCall|McpToolCall|DynamicToolCall|ImageView|ToolSearch|WebSearch"
-    rb"|ImageGeneration|AgentMessage"
+    rb"|ImageGeneration"
 )
 """Items of events that a raw item of the same id, or call id, says as well."""
 _IN_TURN: Final = rb'","thread_id":"[^"]*","turn_id":"[^"]*'
@@ -41,7 +43,7 @@ _HEAD: Final = re.compile(
     rb'event_msg","payload":\{"type":"(?:'
     rb'token_count","info":\{"total_token_usage":\{[^}]*\},"last_token_usage":\{"input_tokens":[1-9]()'
     rb'|item_completed' + _IN_TURN + rb'","item":\{"type":"(?:'
-    rb'(?:' + _REPEATED + rb')","id":"(' + _WORD + rb'+)"|Reasoning"()'
+    rb'(?:' + _REPEATED + rb')","id":"(' + _WORD + rb'+)"|AgentMessage","id":"(' + _WORD + rb'+)"|Reasoning"()'
     rb'|UserMessage"()(?:,"id":"' + _WORD + rb'+","content":\[\{"type":"text","text":|))'
     rb'|agent_(?:reasoning"()|message"())|task_(?:started"()|complete"())|user_message"()(?:,"message":|))'
     rb'|response_item","payload":\{"type":"(?:'
@@ -59,15 +61,15 @@ _HEAD: Final = re.compile(
     + rb',"output_tokens":' + _COUNT + rb',"reasoning_output_tokens":' + _COUNT + rb',"total_tokens":' + _COUNT
     + rb'\})'
 )  # fmt: skip
-(_COUNTED, _ITEM, _THOUGHT, _PROMPT_ITEM, _THOUGHT_EVENT, _REPLY_EVENT, _STARTED, _ENDED, _PROMPT_EVENT,
+(_COUNTED, _ITEM, _REPLY_ITEM, _THOUGHT, _PROMPT_ITEM, _THOUGHT_EVENT, _REPLY_EVENT, _STARTED, _ENDED, _PROMPT_EVENT,
  _OUTPUT_ID, _CALL_ID, _OUTPUT, _OWN_ID, _NAME, _CALL, _CUSTOM_ID, _CUSTOM_CALL_ID, _CUSTOM_NAME, _CUSTOM,
  _THOUGHT_ID, _REASONING, _REPLY, _USER,
- _SETTINGS, _THREAD, _RESPONSE, _SIZE, _READ, _WRITE, _GIVEN, _REASONED, _USAGE) = range(2, 34)  # fmt: skip
+ _SETTINGS, _THREAD, _RESPONSE, _SIZE, _READ, _WRITE, _GIVEN, _REASONED, _USAGE) = range(2, 35)  # fmt: skip
 """Groups of the expression; the last one that matched tells the kind."""
 _PASSED: Final = frozenset(
     {
-        _COUNTED, _ITEM, _THOUGHT, _THOUGHT_EVENT, _STARTED, _ENDED, _OUTPUT, _CALL, _CUSTOM, _REASONING, _SETTINGS,
-        _USAGE, _PROMPT_ITEM, _PROMPT_EVENT,
+        _COUNTED, _ITEM, _REPLY_ITEM, _THOUGHT, _THOUGHT_EVENT, _STARTED, _ENDED, _OUTPUT, _CALL, _CUSTOM, _REASONING,
+        _SETTINGS, _USAGE, _PROMPT_ITEM, _PROMPT_EVENT,
     }
 )  # fmt: skip
 """Kinds that are not parsed, or not always."""
@@ -117,6 +119,8 @@ class CodexSkim:
         """The newest settings of a turn, as they stand in the line."""
         self._spent: list[tuple[re.Match[bytes], str | None]] = []
         """Usage records that are not taken in yet, with the entries they belong to."""
+        self._replies_told: dict[str, list[tuple[int, int, bytes]]] = {}
+        """By id: numbers, offsets and bytes of events whose raw reply did not come yet."""
         self._typed: tuple[bytes, str] = (b"", "")
         """The newest prompt of a raw message, as JSON and as it is."""
         self._behind: dict[int | None, bytes] = {}
@@ -147,6 +151,9 @@ class CodexSkim:
                 elif kind == _ITEM:
                     twin(found[_ITEM].decode())
                     told = True
+                elif kind == _REPLY_ITEM:
+                    self._reply_told(found[_REPLY_ITEM].decode(), raw, number, offset)
+                    told = True
                 elif kind in _PROMPTS:
                     told = fold.own and prompted(found, raw, number, offset)
                     usual = fold.usual
@@ -162,11 +169,13 @@ class CodexSkim:
                         newest = stamp
                     continue
             self._settle()
+            self._index_lost_replies()
             record = complete_record(number, offset, raw[:-1])
             if record is not None:
                 feed(record)
                 begun, usual = fold.begun, fold.usual
         self._settle()
+        self._index_lost_replies()
         fold.passed(lines.end, newest.decode())
         return line + len(raws)
 
@@ -187,6 +196,21 @@ class CodexSkim:
         whose = _words(dict.fromkeys(threads))  # mostly one thread's
         told = whose * len(threads) if len(whose) == 1 else _words(threads)
         self._fold.ledger.records(replies, times, told, _words(responses), usages, totals)
+
+    def _reply_told(self, item: str, raw: bytes, line: int, offset: int) -> None:
+        """Take in an event that repeats a raw reply: its words count only where that one is lost."""
+        self._fold.twin_met(item)
+        if self._texts is not None:
+            self._replies_told.setdefault(item, []).append((line, offset, raw))
+
+    def _index_lost_replies(self) -> None:
+        """Give the words of replies that only events tell to the index; where a raw one comes yet, they stand twice."""
+        for line, offset, raw in sorted(chain.from_iterable(self._replies_told.values())):
+            record = complete_record(line, offset, raw[:-1])
+            if record is not None:
+                alone = CodexTexts()
+                self._tell([*alone.texts(record), *alone.rest()])
+        self._replies_told.clear()
 
     # ------------------------------------------------- told by what was found; ``False``: the line must be fed
 
@@ -229,6 +253,7 @@ class CodexSkim:
         window = _WINDOW.search(raw, found.end())
         self._fold.turn_started(0 if window is None else int(window[1]))
         if self._texts is not None:
+            self._index_lost_replies()
             self._tell(self._texts.turn_started())
         return True
 
@@ -295,6 +320,10 @@ class CodexSkim:
             return False
         text, item = items.message_text(payload), string(payload.get("id"))
         self._fold.item_met("reply", item, line, text)
+        told = self._replies_told.get(item or "", ())
+        near = next((event for event in told if event[0] + LOOKAHEAD > line), None)
+        if near is not None:
+            self._replies_told[item or ""].remove(near)
         self._index(raw, line, offset, stamp, text, raw_keys("reply", text, item))
         return True
 

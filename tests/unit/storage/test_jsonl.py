@@ -227,3 +227,17 @@ def test_a_line_that_moved_is_noticed(folder: Path) -> None:
     assert read_line_at(path, 8, 6).problem is not None
     assert read_line_at(path, 3, 10).problem is not None
     assert read_line_at(path, 100, 10).problem is not None
+
+
+@pytest.mark.parametrize(("more", "giant"), [(-1, False), (0, False), (1, True)])
+@pytest.mark.parametrize("newline", [b"", b"\n"])
+def test_a_newline_makes_no_line_a_giant(
+    more: int, giant: bool, newline: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jsonl, "GIANT_LINE", 64)
+    path = tmp_path / "log.jsonl"
+    line = b'"' + b"x" * (62 + more) + b'"'
+    path.write_bytes(b"1\n" + line + newline)
+    first, second = jsonl.read_records(path)
+    assert first.value == 1
+    assert (second.value is None, second.length) == (giant, 64 + more)
