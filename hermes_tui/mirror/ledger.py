@@ -18,7 +18,7 @@ from hermes_tui.model import SessionId
 from hermes_tui.storage.any_json import dump_json
 from hermes_tui.stores.log_source import LogFile
 
-_LOG_COLUMNS: Final = "id, path, device, inode, size, mtime_ns, archived, head, tools_offset, tools_line, offset"
+_LOG_COLUMNS: Final = "id, path, device, inode, size, mtime_ns, archived, head, tools_offset, tools_line, offset, since"
 
 MOST_STALE: Final = 100_000
 """Texts that are gone and whose words are still in the index; fewer of them are not worth filling it anew."""
@@ -49,13 +49,13 @@ def known_log(database: MirrorDatabase, path: str, *, state: bool = True) -> Kno
         apsw.Error: the mirror cannot be read.
     """
     rows = database.rows(f"SELECT {_LOG_COLUMNS}, place FROM logs WHERE path = ?", (path,))
-    return _known(rows[0], rows[0][11], state=state) if rows else None
+    return _known(rows[0], rows[0][12], state=state) if rows else None
 
 
 def _known(row: Sequence[Any], place: bytes, *, state: bool = True) -> Known:
-    id_, path, device, inode, size, mtime_ns, archived, head, tools_offset, tools_line, offset = row[:11]
+    id_, path, device, inode, size, mtime_ns, archived, head, tools_offset, tools_line, offset, since = row[:12]
     log = LogFile(path, SessionId(""), size, mtime_ns, device, inode, bool(archived))
-    return Known(id_, log, head, load_place(place, state=state), tools_offset, tools_line, offset)
+    return Known(id_, log, head, load_place(place, state=state), tools_offset, tools_line, offset, since)
 
 
 def is_current(known: Known, log: LogFile) -> bool:

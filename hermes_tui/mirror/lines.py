@@ -41,6 +41,8 @@ class MirrorLines:
         """By log, of all ids from ``_reached`` on."""
         self._reached = dict.fromkeys(WORD_TABLES, _BEHIND_ALL)
         self._portion = FIRST_PORTION
+        self._present: frozenset[int] | None = None
+        """Logs the mirror had when lines were last read."""
 
     def candidates(self, log: LogFile) -> Candidates | None:
         """See :class:`hermes_tui.stores.scan.LineIndex`."""
@@ -51,33 +53,31 @@ class MirrorLines:
         if (old.device, old.inode) != (log.device, log.inode) or log.size < old.size:
             return None
         try:
-            lines = self._lines_of(known.id)
+            lines = self._lines_of(known)
         except apsw.Error:
             return None
         if lines is None:
             return None
         return Candidates(lines, None if known.whole and is_current(known, log) else known.tools_line)
 
-    def _lines_of(self, log_id: int) -> frozenset[int] | None:
-        """``None``: the mirror does not have this log any more."""
-        asked = "SELECT since FROM logs WHERE id = ?", (log_id,)
-        found = self._database.rows(*asked)
-        if found and max(self._reached.values()) > _BEFORE_ALL:
-            self._reach(found[0][0])
-            # It may have gone, and its texts with it, before they were read.
-            found = self._database.rows(*asked)
-        if not found:
+    def _lines_of(self, known: Known) -> frozenset[int] | None:
+        """``None``: the mirror lost this log before its lines were read."""
+        if known.since is not None and max(self._reached.values()) > known.since:
+            self._reach(known.since)
+        if self._present is not None and known.id not in self._present:
             return None
         # Not kept: a search asks for each log once.
-        return frozenset(self._lines.pop(log_id, ()))
+        return frozenset(self._lines.pop(known.id, ()))
 
-    def _reach(self, first: int | None) -> None:
+    def _reach(self, first: int) -> None:
         """Take lines as far back as a log reaches whose texts begin there."""
-        while first is not None and max(self._reached.values()) > first:
+        while max(self._reached.values()) > first:
             for table, reached in self._reached.items():
                 if reached > first:
                     self._reached[table] = self._reach_back(table, reached)
             self._portion *= 4
+        # Asked after the lines: what is here now was here when they were read, for no id comes twice.
+        self._present = frozenset(log_id for (log_id,) in self._database.rows("SELECT id FROM logs"))
 
     def _reach_back(self, table: str, reached: int) -> int:
         """Take the next older lines of an index; the id from which on all are taken."""

@@ -55,6 +55,8 @@ class Known:
     """The line that begins there."""
     offset: int = 0
     """Decompressed bytes that were projected."""
+    since: int | None = None
+    """No id of its texts lies before this one; ``None``: it has none."""
 
     @property
     def whole(self) -> bool:
