@@ -22,7 +22,6 @@ _LOG_COLUMNS: Final = "id, path, device, inode, size, mtime_ns, archived, head, 
 
 MOST_STALE: Final = 100_000
 """Texts that are gone and whose words are still in the index; fewer of them are not worth filling it anew."""
-_COUNT_TEXTS: Final = "SELECT COUNT(*) FROM texts"
 _STALE: Final = "stale"
 """The key of how many there are."""
 
@@ -144,7 +143,7 @@ def start_over_when_stale(connection: apsw.Connection, store_paths: Collection[s
     """
     count = "SELECT COALESCE(MAX(CAST(value AS INTEGER)), 0) FROM meta WHERE key = ?"
     (stale,) = next(iter(connection.execute(count, (_STALE,))))
-    if stale < MOST_STALE or stale < next(iter(connection.execute(_COUNT_TEXTS)))[0]:
+    if stale < MOST_STALE or stale < next(iter(connection.execute("SELECT COUNT(*) FROM texts")))[0]:
         return
     if not {store for (store,) in connection.execute("SELECT DISTINCT store FROM logs")} <= set(store_paths):
         return

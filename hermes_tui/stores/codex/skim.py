@@ -203,6 +203,13 @@ class CodexSkim:
         if self._texts is not None:
             self._replies_told.setdefault(item, []).append((line, offset, raw))
 
+    def _reply_came(self, item: str, line: int) -> None:
+        """Forget the first event of a reply whose raw one came, as near as a twin must be."""
+        told = self._replies_told[item]
+        near = next((event for event in told if event[0] + LOOKAHEAD > line), None)
+        if near is not None:
+            told.remove(near)
+
     def _index_lost_replies(self) -> None:
         """Give the words of replies that only events tell to the index; where a raw one comes yet, they stand twice."""
         for line, offset, raw in sorted(chain.from_iterable(self._replies_told.values())):
@@ -320,10 +327,8 @@ class CodexSkim:
             return False
         text, item = items.message_text(payload), string(payload.get("id"))
         self._fold.item_met("reply", item, line, text)
-        told = self._replies_told.get(item or "", ())
-        near = next((event for event in told if event[0] + LOOKAHEAD > line), None)
-        if near is not None:
-            self._replies_told[item or ""].remove(near)
+        if item is not None and item in self._replies_told:
+            self._reply_came(item, line)
         self._index(raw, line, offset, stamp, text, raw_keys("reply", text, item))
         return True
 
