@@ -6,7 +6,6 @@ One writer for each format; each gets sessions one after another and messages as
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -16,8 +15,8 @@ from typing import Final, TextIO
 from hermes_tui.library.exported import FORMATS, Exported, ExportOptions, Format, Write
 from hermes_tui.library.failures import Refused
 from hermes_tui.library.sources import Found
-from hermes_tui.locations import FILE_MODE
 from hermes_tui.model import Problem
+from hermes_tui.storage.whole_file import whole_file
 
 __all__ = ["FORMATS", "ExportOptions", "Format", "export", "export_to", "file_name", "file_names", "is_there"]
 
@@ -64,7 +63,7 @@ def export_to(path: Path, founds: Sequence[Found], options: ExportOptions, *, re
             raise Refused(f"{path} is there already", "Add --yes to write over it, or name another file.")
         target = Path(os.path.realpath(path))
         special = not there and target.exists() and not target.is_dir()
-        with _straight(target) if special else _temporary(target) as file:
+        with _straight(target) if special else whole_file(target) as file:
             export(founds, options, file.write)
         return path
     except OSError as error:
@@ -84,25 +83,6 @@ def is_there(path: Path) -> bool:
 def _straight(path: Path) -> Iterator[TextIO]:
     with path.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
         yield file
-
-
-@contextmanager
-def _temporary(path: Path) -> Iterator[TextIO]:
-    """A file beside ``path`` that takes its name when all is written, and vanishes when something fails."""
-    # A name of its own: one made from a long name would be too long.
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".hermes-tui-", suffix=".part")
-    try:
-        # Lone surrogates of a store cannot be UTF-8: they are written as their escape.
-        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).chmod(FILE_MODE)
-        Path(name).replace(path)
-    except BaseException:
-        # An interrupt and a caller that stops half way too: half an export must not stay behind.
-        Path(name).unlink(missing_ok=True)
-        raise
 
 
 def file_name(found: Found, options: ExportOptions, ending: str = "") -> str:

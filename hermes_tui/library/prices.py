@@ -8,7 +8,6 @@ version of the table: another one makes it anew.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -347,8 +346,9 @@ def _periods(raw: list[dict[str, Any]]) -> tuple[Period, ...]:
 def _keep(kept: Path | None, name: str, known: dict[tuple[str, str], tuple[Period, ...]]) -> None:
     # Imported late: needed only on the day a new model is seen.
     import json
-    import tempfile
     from dataclasses import asdict
+
+    from hermes_tui.storage.whole_file import whole_file
 
     if kept is None:
         return
@@ -362,10 +362,8 @@ def _keep(kept: Path | None, name: str, known: dict[tuple[str, str], tuple[Perio
     }
     try:
         private_folder(kept.parent)
-        handle, temporary = tempfile.mkstemp(dir=kept.parent, prefix="prices.", suffix=".tmp")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
+        with whole_file(kept) as file:
             json.dump(document, file)
-        Path(temporary).replace(kept)
     except OSError:
         # A read-only cache folder costs half a second a run, no more.
         return

@@ -30,6 +30,7 @@ from typing import Final, Literal, TypeVar
 
 import apsw
 
+from hermes_tui.locations import FOLDER_MODE
 from hermes_tui.model import Finding
 from hermes_tui.records import dataclass
 from hermes_tui.storage.errors import (
@@ -411,8 +412,11 @@ class ReadConnection:
             import shutil
             import tempfile
 
-            folder = tempfile.mkdtemp(prefix="hermes-tui-")
+            from hermes_tui.storage.whole_file import unused_name
+
+            folder = unused_name(tempfile.gettempdir())
             undo.callback(shutil.rmtree, folder, ignore_errors=True)
+            folder.mkdir(FOLDER_MODE)
             target = f"{folder}/copy.db"
             _copy_database(frozen, stamp[0][2] if stamp[0] else 0, target)
             for suffix in ("-wal", "-journal"):
