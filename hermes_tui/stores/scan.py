@@ -8,11 +8,13 @@ the same as if everything had been sorted.
 from __future__ import annotations
 
 import heapq
+import itertools
 import math
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import Final, Literal, Protocol
+from typing import Final, Literal, NamedTuple, Protocol
 
 from hermes_tui.model import SHOWN_STATES, Message, MessageHead, SessionId, SessionRow
 from hermes_tui.records import dataclass
@@ -28,6 +30,10 @@ from hermes_tui.text import RawText
 
 LOADED: Final = 200
 """Entries whose texts are read at once."""
+FIRST_PORTION: Final = 64
+"""Messages of a session that are compared at first; each portion after it is four times as large."""
+MOST_OPEN: Final = 32
+"""Sessions that are read in portions at a time: each keeps its transcript. Further ones are read in one go."""
 PIECE: Final = 1 << 20
 """Characters of one piece of a long text."""
 MOST_SEARCHED: Final = 32 << 20
@@ -105,6 +111,42 @@ class _Found:
     copies: int = 1
 
 
+class _Asked(NamedTuple):
+    """An entry that must be looked at."""
+
+    head: MessageHead
+    order: Order
+
+
+_Keyed = tuple[Order, _Found]
+"""A hit behind its key: smaller keys come first, whichever order is asked for."""
+
+
+class _Merged:
+    """Streams of hits, each in order, as one."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[Order, int, _Found, Iterator[_Keyed]]] = []
+        self._streams = 0
+
+    def add(self, stream: Iterator[_Keyed]) -> None:
+        """Take its hits in; one is read."""
+        self._streams += 1
+        self._push(self._streams, stream)
+
+    def _push(self, number: int, stream: Iterator[_Keyed]) -> None:
+        for key, hit in stream:
+            heapq.heappush(self._heap, (key, number, hit, stream))
+            return
+
+    def before(self, bound: float | None) -> Iterator[Proposed]:
+        """The hits no stream that is added later can come before; ``None``: all."""
+        while self._heap and (bound is None or self._heap[0][0][0] < bound):
+            _, number, hit, stream = heapq.heappop(self._heap)
+            yield Proposed(hit.message, hit.order, hit.copies, hit.match.text, hit.match.marks)
+            self._push(number, stream)
+
+
 class _Scan:
     """One search over one store of logs."""
 
@@ -130,21 +172,24 @@ class _Scan:
         self._pulse = store.pulse()
         self._unread = 0
         self._first_unread = ""
+        self._last: Order | None = None
+        """The key of the hit behind which to go on."""
+        self._kept_open = 0
 
     def hits(self, after: tuple[float, ...] | None) -> Iterator[Proposed]:
-        """Hits in order; sessions are opened as late as the order allows."""
+        """Hits in order; sessions are opened, and their lines read, as late as the order allows."""
         index = self._store.index()
         waiting = self._sessions(index)
+        self._last = None if after is None else self._key((after[0], after[1], after[2]))
         opened: set[SessionId] = set()
-        heap: list[tuple[Order, _Found]] = []
+        merged = _Merged()
         for bound, session_id in waiting:
-            yield from self._ready(heap, bound, after)
-            for member in self._family(index, session_id):
-                if member not in opened:
-                    opened.update(self._family(index, session_id))
-                    for hit in self._family_hits(index, session_id):
-                        heapq.heappush(heap, (self._key(hit.order), hit))
-        yield from self._ready(heap, math.inf, after)
+            yield from merged.before(bound)
+            family = self._family(index, session_id)
+            if not opened.issuperset(family):
+                opened.update(family)
+                merged.add(self._in_order(index, session_id))
+        yield from merged.before(None)
 
     def _sessions(self, index: LogIndex) -> list[tuple[float, SessionId]]:
         """Sessions with the earliest place in the order their hits can take; sorted by it."""
@@ -158,24 +203,25 @@ class _Scan:
     def _key(self, order: Order) -> Order:
         return (self._sign * order[0], self._sign * order[1], self._sign * order[2])
 
-    def _ready(
-        self, heap: list[tuple[Order, _Found]], bound: float, after: tuple[float, ...] | None
-    ) -> Iterator[Proposed]:
-        """Hits no unopened session can come before."""
-        last = None if after is None else self._key((after[0], after[1], after[2]))
-        while heap and (heap[0][0][0] < bound or bound == math.inf):
-            key, hit = heapq.heappop(heap)
-            if last is None or key > last:
-                yield Proposed(hit.message, hit.order, hit.copies, hit.match.text, hit.match.marks)
+    def _in_order(self, index: LogIndex, session_id: SessionId) -> Iterator[_Keyed]:
+        """The hits of a family behind the place where to go on, in the order asked for."""
+        if self._alone(index, session_id):
+            found = self._lone_hits(index, session_id)
+        else:
+            found = iter(sorted(self._family_hits(index, session_id), key=lambda hit: self._key(hit.order)))
+        for hit in found:
+            key = self._key(hit.order)
+            if self._last is None or key > self._last:
+                yield key, hit
 
     # ------------------------------------------------------------------------------------------------ families
 
     def _family(self, index: LogIndex, session_id: SessionId) -> tuple[SessionId, ...]:
         """The sessions that may hold copies of each other's messages."""
-        row = index.rows[session_id]
-        if row.parent_id is None and session_id not in index.children:
-            return (session_id,)
-        return index.tree(session_id)
+        return (session_id,) if self._alone(index, session_id) else index.tree(session_id)
+
+    def _alone(self, index: LogIndex, session_id: SessionId) -> bool:
+        return index.rows[session_id].parent_id is None and session_id not in index.children
 
     def _family_hits(self, index: LogIndex, session_id: SessionId) -> Iterator[_Found]:
         """The hits of a family, each message once: where it was written first, of the places the filters allow."""
@@ -200,19 +246,76 @@ class _Scan:
 
     # ------------------------------------------------------------------------------------------------ sessions
 
-    def _session_hits(self, index: LogIndex, session_id: SessionId) -> list[_Found]:
-        self._pulse()
-        row = index.rows[session_id]
-        alone = row.parent_id is None and session_id not in index.children
+    def _session_hits(self, index: LogIndex, session_id: SessionId) -> Iterator[_Found]:
+        """Its hits in the order of its logs."""
+        with self._told(session_id):
+            if self._opens(index, session_id):
+                transcript = self._store.transcript([session_id])
+                asked = self._asked(transcript, index.rows[session_id])
+                for some in _together(asked, LOADED):
+                    yield from self._matches(transcript, some)
+                self._tell_lost(transcript, session_id)
+
+    def _lone_hits(self, index: LogIndex, session_id: SessionId) -> Iterator[_Found]:
+        """Hits of a session that shares its messages with no other, in the order asked for, read as they are wanted."""
+        asked: list[_Asked] = []
+        with self._told(session_id):
+            if self._opens(index, session_id):
+                transcript = self._store.transcript([session_id])
+                # What came before a failure is searched all the same.
+                for one in self._asked(transcript, index.rows[session_id]):
+                    asked.append(one)
+                self._tell_lost(transcript, session_id)
+        if len({(one.head.id, one.head.part) for one in asked}) < len(asked):
+            # Two entries may be one message: which counts is known when all are read.
+            yield from sorted(self._family_hits(index, session_id), key=lambda hit: self._key(hit.order))
+        elif asked:
+            yield from self._in_portions(session_id, transcript, asked)
+
+    def _in_portions(self, session_id: SessionId, transcript: Transcript, asked: list[_Asked]) -> Iterator[_Found]:
+        """Read few entries at first: most who search look at the newest hits only."""
+        groups = [some for some in _together(asked, 1) if self._still_wanted(some)]
+        if self._newest:
+            groups.reverse()
+        portion = FIRST_PORTION if self._kept_open < MOST_OPEN else len(groups)
+        self._kept_open += 1
         try:
-            if (alone and not self._wanted(row)) or not self._may_hold(index.logs_of.get(session_id, ())):
-                return []
-            return list(self._read(index.rows[session_id]))
+            while groups:
+                some = sorted(itertools.chain.from_iterable(groups[:portion]), key=lambda one: one.order)
+                del groups[:portion]
+                portion *= 4
+                found: list[_Found] = []
+                with self._told(session_id):
+                    for batch in _together(some, LOADED):
+                        found += (hit for hit in self._matches(transcript, batch) if self._shown(hit.message.head))
+                yield from sorted(found, key=lambda hit: self._key(hit.order))
+        finally:
+            self._kept_open -= 1
+
+    def _still_wanted(self, entries: Sequence[_Asked]) -> bool:
+        return self._last is None or any(self._key(one.order) > self._last for one in entries)
+
+    def _opens(self, index: LogIndex, session_id: SessionId) -> bool:
+        """Whether a session must be read."""
+        self._pulse()
+        unwanted = self._alone(index, session_id) and not self._wanted(index.rows[session_id])
+        return not unwanted and self._may_hold(index.logs_of.get(session_id, ()))
+
+    @contextmanager
+    def _told(self, session_id: SessionId) -> Iterator[None]:
+        """What cannot be read of a session is told, and the search goes on without it."""
+        try:
+            yield
         except Interrupted:
             raise
         except (OSError, StorageError) as error:
             self._not_read(session_id, str(error))
-            return []
+
+    def _tell_lost(self, transcript: Transcript, session_id: SessionId) -> None:
+        """A problem without a line is about a whole log."""
+        lost = next((problem for problem in transcript.problems if problem.line is None), None)
+        if lost is not None:
+            self._not_read(session_id, f"{lost.path} {lost.reason}")
 
     def _not_read(self, session_id: SessionId, reason: str) -> None:
         self._unread += 1
@@ -254,28 +357,20 @@ class _Scan:
             self._known[log.path] = self._lines.candidates(log)
         return self._known[log.path]
 
-    def _read(self, row: SessionRow) -> Iterator[_Found]:
-        transcript = self._store.transcript([row.id])
+    def _asked(self, transcript: Transcript, row: SessionRow) -> Iterator[_Asked]:
+        """The entries that must be looked at, with their places in the order."""
         number = float(zlib.crc32(row.id.encode("utf-8", "surrogatepass")))
         latest = 0.0
-        place = 0
+        place = -1
         for batch in transcript.heads():
             self._pulse()
-            times: dict[int, tuple[float, int]] = {}
             for head in batch:
                 # Clocks go back; within a session the order is that of the log.
                 latest = max(latest, head.at) if head.at is not None else latest
-                times[id(head)] = (self._within(row, latest), place)
                 place += 1
-            # States and times are tested later: a copy counts even where it is not shown.
-            wanted = [head for head in batch if self._of_kind(head) and self._may_answer(head)]
-            for message, match in self._matches(transcript, wanted):
-                at, position = times[id(message.head)]
-                yield _Found(message, match, (at, number, float(position)))
-        # A problem without a line is about a whole log.
-        lost = next((problem for problem in transcript.problems if problem.line is None), None)
-        if lost is not None:
-            self._not_read(row.id, f"{lost.path} {lost.reason}")
+                # States and times are tested later: a copy counts even where it is not shown.
+                if self._of_kind(head) and self._may_answer(head):
+                    yield _Asked(head, (self._within(row, latest), number, float(place)))
 
     def _within(self, row: SessionRow, at: float) -> float:
         """A time no earlier in the order than the session was opened by: what was given before is not gone back to."""
@@ -302,18 +397,20 @@ class _Scan:
             return True
         return head.tool_name is not None and bool(self._matcher.touches(head.tool_name))
 
-    def _matches(self, transcript: Transcript, heads: Sequence[MessageHead]) -> Iterator[tuple[Message, Match]]:
-        for start in range(0, len(heads), LOADED):
-            self._pulse()
-            some = heads[start : start + LOADED]
-            loaded = transcript.load(some)
-            messages = [
-                replace(self._whole(transcript, message), head=head) for head, message in zip(some, loaded, strict=True)
-            ]
-            for entries in _by_id(messages):
-                found = [(message, match) for message in entries if (match := match_message(self._matcher, message))]
-                together = None if found else match_together(self._matcher, entries)
-                yield from [together] if together else found
+    def _matches(self, transcript: Transcript, asked: Sequence[_Asked]) -> Iterator[_Found]:
+        """Read these entries and compare them; the parts of a message may answer together."""
+        self._pulse()
+        orders = {id(one.head): one.order for one in asked}
+        loaded = transcript.load([one.head for one in asked])
+        messages = [
+            replace(self._whole(transcript, message), head=one.head) for one, message in zip(asked, loaded, strict=True)
+        ]
+        for _, some in itertools.groupby(messages, key=lambda message: message.head.id):
+            entries = list(some)
+            found = [(message, match) for message in entries if (match := match_message(self._matcher, message))]
+            together = None if found else match_together(self._matcher, entries)
+            for message, match in [together] if together else found:
+                yield _Found(message, match, orders[id(message.head)])
 
     def _whole(self, transcript: Transcript, message: Message) -> Message:
         """A message with its whole text, as far as texts are searched; what is left out is told."""
@@ -361,13 +458,13 @@ def _stored(index: LogIndex, hit: _Found, same_text: Sequence[list[_Found]]) -> 
     return None
 
 
-def _by_id(messages: Sequence[Message]) -> Iterator[list[Message]]:
-    """The entries of one stored message together."""
-    group: list[Message] = []
-    for message in messages:
-        if group and group[0].head.id != message.head.id:
-            yield group
-            group = []
-        group.append(message)
-    if group:
-        yield group
+def _together(asked: Iterable[_Asked], most: int) -> Iterator[list[_Asked]]:
+    """Entries in lists of about so many; those of one stored message are never parted."""
+    some: list[_Asked] = []
+    for one in asked:
+        if len(some) >= most and some[-1].head.id != one.head.id:
+            yield some
+            some = []
+        some.append(one)
+    if some:
+        yield some
