@@ -107,11 +107,15 @@ class LiveEntries:
 
     def dump(self) -> dict[str, object]:
         """The state as JSON values. Turns are forgotten: only old files have rollbacks, and those seldom grow."""
-        return {"links": [link[:3] for link in reversed(list(self))], "lost": self.lost}
+        links = list(self)
+        links.reverse()
+        # In columns: a long thread has ten thousands, and a line that is appended to it brings them here and back.
+        columns = [[link[field] for link in links] for field in range(3)]
+        return {"links": columns, "lost": self.lost}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take up the state again."""
-        for key, text, kind in state["links"]:
+        for key, text, kind in zip(*state["links"], strict=True):
             self._newest = (key, text, kind, self._newest)
         self._turn_start = self._newest
         self._taken_up, self.lost = True, state["lost"]
