@@ -25,6 +25,7 @@ RESET_REASONS: Final = frozenset(
 )
 COMPRESSED: Final = "compression"
 TOOL_SOURCE: Final = "tool"
+SUBAGENT_SOURCE: Final = "subagent"
 DELEGATED: Final = "_delegate_from"
 """The marker of a delegated run."""
 
@@ -250,6 +251,9 @@ def kind_of(link: Link, parent: Link | None) -> LineageKind:
         return "reset"
     if link.delegated_from == parent.id:
         return "delegation"
+    if link.source == SUBAGENT_SOURCE != parent.source:
+        # Without a marker, as before schema 16: no compaction and no branch makes a conversation a delegated run.
+        return "delegation"
     if _old_branch(link, parent):
         return "branch"
     if _reset_by_channel(link, parent):
@@ -260,7 +264,7 @@ def kind_of(link: Link, parent: Link | None) -> LineageKind:
 
 def _kind_without_parent(link: Link) -> LineageKind:
     """Deleting a parent leaves the marker: a delegated run stays one, anything else has become a root."""
-    if link.delegated_from is not None or (link.parent is not None and link.source == "subagent"):
+    if link.delegated_from is not None or (link.parent is not None and link.source == SUBAGENT_SOURCE):
         return "delegation"
     if link.parent is not None and link.parent == link.branched_from:
         return "branch"
@@ -304,6 +308,7 @@ def kind_expression(schema: Schema) -> str:
     sane = " AND ".join(f"{time} >= {EARLIEST:.0f} AND {time} < {LATEST:.0f}" for time in (started, ended))
     unmarked = f"""CASE
             WHEN p.id IS NULL THEN iif(s.source = 'subagent', 'delegation', 'root')
+            WHEN s.source = 'subagent' AND p.source IS NOT 'subagent' THEN 'delegation'
             WHEN p.end_reason = 'compression' THEN 'compaction'
             WHEN p.end_reason = 'branched' AND {sane} AND {started} >= {ended} THEN 'branch'
             WHEN p.end_reason IN ({reasons}) AND {key} <> '' AND {key} = {above_key} THEN 'reset'

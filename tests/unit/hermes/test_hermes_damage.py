@@ -123,6 +123,22 @@ def test_a_run_whose_boss_was_deleted_stays_a_delegated_one(tmp_path: Path) -> N
     assert store.listing(ListQuery()).left_out["delegated"] == 3
 
 
+def test_a_run_without_a_marker_does_not_continue_who_started_it(tmp_path: Path) -> None:
+    """Before the marker its source alone told; the newest message made it the tip of its boss's conversation."""
+    store = changed(
+        tmp_path,
+        f"UPDATE sessions SET end_reason = 'compression', ended_at = started_at + 60 WHERE id = '{NAMES['boss']}'",
+        f"UPDATE sessions SET model_config = NULL WHERE id IN ('{NAMES['kid1']}', '{NAMES['kid2']}')",
+        "INSERT INTO sessions(id, source, parent_session_id, started_at, end_reason) VALUES"
+        f" ('run', 'subagent', '{NAMES['kid1']}', 1772400000, NULL)",
+        f"UPDATE sessions SET end_reason = 'compression' WHERE id = '{NAMES['kid1']}'",
+    )
+    assert store.chain(SessionId(NAMES["boss"])) == (NAMES["boss"],)
+    kinds = {node.id: node.kind for node in store.lineage(SessionId(NAMES["boss"])).nodes}
+    assert (kinds[NAMES["kid1"]], kinds[NAMES["kid2"]]) == ("delegation", "delegation")
+    assert kinds["run"] == "compaction"
+
+
 def test_a_continuation_inherits_markers_that_do_not_count(tmp_path: Path) -> None:
     marks = '{{"_branched_from": "{}", "_delegate_from": "{}"}}'.format(NAMES["trunk"], NAMES["boss"])
     store = changed(tmp_path, f"UPDATE sessions SET model_config = '{marks}' WHERE id = '{NAMES['chain3']}'")
