@@ -6,7 +6,8 @@ word where a time belongs. Each function takes whatever came and gives what the 
 
 from __future__ import annotations
 
-from typing import Any, Final
+import json
+from typing import Any, Final, NoReturn
 
 import orjson
 
@@ -70,6 +71,36 @@ def json_or_none(cell: Any) -> Any:
     if not isinstance(cell, str | bytes) or not cell:
         return None
     try:
-        return orjson.loads(cell)
+        return read_json(cell)
     except ValueError:
         return None
+
+
+def read_json(cell: str | bytes) -> Any:
+    """JSON as the agent and its SQL read it: an escaped lone surrogate, half of a cut emoji, is no mistake.
+
+    Raises:
+        ValueError: it is none.
+    """
+    try:
+        return orjson.loads(cell)
+    except ValueError as error:
+        refused = error
+    try:
+        return json.loads(cell if isinstance(cell, str) else cell.decode(), parse_constant=_no_json)
+    except (ValueError, RecursionError):
+        raise refused from None
+
+
+def _no_json(constant: str) -> NoReturn:
+    """NaN and infinities, which Python writes and SQLite refuses."""
+    raise ValueError(constant)
+
+
+def json_text(value: object) -> str:
+    """What was read as JSON, as JSON again."""
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:
+        # It refuses lone surrogates.
+        return json.dumps(value, separators=(",", ":"))

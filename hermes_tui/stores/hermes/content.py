@@ -9,11 +9,17 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Final, Literal, NamedTuple
 
-import orjson
-
 from hermes_tui.model import MessageKind, MessageState
 from hermes_tui.records import dataclass
-from hermes_tui.stores.hermes.cells import filled_text, flag, json_or_none, text_or_none, time_or_none
+from hermes_tui.stores.hermes.cells import (
+    filled_text,
+    flag,
+    json_or_none,
+    json_text,
+    read_json,
+    text_or_none,
+    time_or_none,
+)
 from hermes_tui.stores.hermes.schema import Schema
 from hermes_tui.text import RawText
 
@@ -214,19 +220,15 @@ def tool_calls(cell: str | None) -> list[ToolCall]:
 
 def _tool_call(item: object) -> ToolCall:
     if not isinstance(item, dict):
-        return ToolCall(None, None, _dumped(item))
+        return ToolCall(None, None, json_text(item))
     function = item.get("function")
     named = function if isinstance(function, dict) else item
     arguments = named.get("arguments", "")
     return ToolCall(
         text_or_none(item.get("id") or item.get("call_id")),
         text_or_none(named.get("name")),
-        arguments if isinstance(arguments, str) else _dumped(arguments),
+        arguments if isinstance(arguments, str) else json_text(arguments),
     )
-
-
-def _dumped(value: object) -> str:
-    return orjson.dumps(value).decode()
 
 
 def reasoning_text(reasoning: Any, content: Any, details: Any, codex_items: Any) -> RawText:
@@ -279,7 +281,7 @@ def read_content(raw: bytes) -> Content:
     """Decode a content: plain text, or structured parts to their texts with the images named."""
     if raw.startswith(STRUCTURED) and len(raw) <= MOST_PARSED:
         try:
-            value = orjson.loads(raw[len(STRUCTURED) :])
+            value = read_json(raw[len(STRUCTURED) :])
         except ValueError as error:
             shown = RawText(raw.decode("utf-8", "replace"))
             return Content(shown, (), f"its structured content cannot be read: {error}")
@@ -301,7 +303,7 @@ def _joined(parts: list[object]) -> Content:
         else:
             attachments.append(RawText(attachment_name(part)))
     # A message that is only a picture would otherwise look empty.
-    text = "\n".join(texts) if texts else "\n".join(f"[{name}]" for name in attachments)
+    text = "\n".join(texts) if any(texts) else "\n".join(f"[{name}]" for name in attachments)
     return Content(RawText(text), tuple(attachments))
 
 

@@ -12,8 +12,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-import orjson
-
 from hermes_tui.model import (
     COUNTED_KINDS,
     Message,
@@ -26,7 +24,7 @@ from hermes_tui.model import (
 )
 from hermes_tui.records import dataclass
 from hermes_tui.storage.jsonl import GIANT_LINE, Record, read_line_at, read_records
-from hermes_tui.stores.hermes.cells import filled_text, text_or_none, time_or_none
+from hermes_tui.stores.hermes.cells import filled_text, json_text, text_or_none, time_or_none
 from hermes_tui.stores.hermes.content import ToolCall, tool_calls
 from hermes_tui.stores.hermes.discovery import Home
 from hermes_tui.stores.hermes.rows import PREVIEW_CHARACTERS
@@ -97,12 +95,12 @@ def _texts(message: dict[str, Any]) -> str:
         return "\n".join(
             part["text"] for part in content if isinstance(part, dict) and isinstance(part.get("text"), str)
         )
-    return "" if content is None else orjson.dumps(content).decode()
+    return "" if content is None else json_text(content)
 
 
 def _calls(message: dict[str, Any]) -> list[ToolCall]:
     calls = message.get("tool_calls")
-    return tool_calls(orjson.dumps(calls).decode()) if calls else []
+    return tool_calls(json_text(calls)) if calls else []
 
 
 def _time(value: dict[str, Any] | None) -> float | None:

@@ -107,7 +107,9 @@ def texts_of(row: Row) -> Iterator[tuple[int, list[str]]]:
     content = row.content
     if isinstance(content, list):
         spoken = [piece["text"] for piece in content if "text" in piece]
-        content = "\n".join(spoken) if spoken else "\n".join("[image_url]" for _ in content)
+        content = (
+            "\n".join(spoken) if any(spoken) else "\n".join("[image_url]" for piece in content if "text" not in piece)
+        )
     if content or not row.calls:
         text = content or ""
         if row.role == "tool" and row.tool_name:
