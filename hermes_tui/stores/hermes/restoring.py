@@ -24,6 +24,8 @@ class Restored:
     """What was put back."""
 
     ids: list[SessionId] = field(default_factory=list)
+    inserted: list[SessionId] = field(default_factory=list)
+    """Those of them that had no row: the others had only lost their messages."""
     messages: int = 0
     still_there: list[SessionId] = field(default_factory=list)
     """Sessions that are in the store with messages: nothing was done to them."""
@@ -107,6 +109,7 @@ def _session(
             values["title"] = next_title(ask_writer(raw), title)
             restored.renamed.append((SessionId(identity), values["title"]))
         _insert(raw, "sessions", values, columns)
+        restored.inserted.append(SessionId(identity))
     restored.ids.append(SessionId(identity))
 
 
@@ -114,7 +117,7 @@ def _parents(raw: apsw.Connection, restored: Restored, children: Sequence[tuple[
     """Parents that are gone for good are left out; children that lost theirs get it back."""
     if "parent_session_id" not in live_columns(raw, "sessions"):
         return
-    for identity in restored.ids:
+    for identity in restored.inserted:
         raw.execute(
             "UPDATE sessions SET parent_session_id = NULL WHERE id = ? AND parent_session_id IS NOT NULL"
             " AND parent_session_id NOT IN (SELECT id FROM sessions)",

@@ -143,3 +143,12 @@ def test_a_log_of_ours_that_may_not_be_read_or_written_is_a_refusal(
         answer = cli(*argv, "--json", store=store)
         assert answer.code == 1
         assert contract("error", answer.json)["error"]["code"] == "refused"
+
+
+def test_messages_come_back_to_an_orphan_that_stays_one(cli: Cli, store: Path) -> None:
+    """Its row was never gone: that its parent is missing is not ours to mend."""
+    rows(store, f"UPDATE sessions SET parent_session_id = 'long gone' WHERE id = '{PLAIN}'")
+    before = parents(store)
+    assert cli("clear", PLAIN, "--yes", "--json", store=store).json["done"] == [PLAIN]
+    assert cli("restore", PLAIN, "--yes", "--json", store=store).json["done"] == [PLAIN]
+    assert parents(store) == before
