@@ -59,6 +59,11 @@ def flag(cell: Any) -> bool:
     return isinstance(cell, int | float) and cell != 0
 
 
+def set_flag(expression: str) -> str:
+    """The same as an SQL condition."""
+    return f"(typeof({expression}) IN ('integer', 'real') AND {expression} <> 0)"
+
+
 def time_or_none(cell: Any) -> float | None:
     """Unix seconds; ``None`` for NULL, text, and times no agent can have written."""
     if isinstance(cell, int | float) and EARLIEST <= cell < LATEST:

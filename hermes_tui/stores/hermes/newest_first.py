@@ -17,7 +17,7 @@ from hermes_tui.model import ListEntry, Listing, ListQuery, SessionId
 from hermes_tui.storage.aside import Aside
 from hermes_tui.storage.reading import ReadConnection
 from hermes_tui.stores.hermes.asking import Asking
-from hermes_tui.stores.hermes.cells import EARLIEST, LATEST
+from hermes_tui.stores.hermes.cells import EARLIEST, LATEST, set_flag
 from hermes_tui.stores.hermes.links import (
     Link,
     Links,
@@ -262,10 +262,10 @@ def _looked(connection: ReadConnection, query: ListQuery, found: str, bound: dic
             sum(odd)
         FROM (SELECT CASE
                 WHEN kind = 'compaction' AND source IS NOT 'tool' THEN -1
-                WHEN ifnull(archived, 0) <> 0 AND NOT :archived THEN 1
+                WHEN {set_flag("archived")} AND NOT :archived THEN 1
                 WHEN kind = 'delegation' AND NOT :children THEN 2
                 WHEN source = 'tool' THEN 3
-                WHEN ifnull(hidden, 0) <> 0 THEN 4 ELSE 0 END AS reason, odd
+                WHEN {set_flag("hidden")} THEN 4 ELSE 0 END AS reason, odd
             FROM ({found} LIMIT -1) LIMIT -1)"""
     row = connection.one(sql, {**bound, "archived": query.archived, "children": query.children})
     looked_at, listed, *reasons, odd = [number or 0 for number in row or (0,) * (len(REASONS) + 3)]

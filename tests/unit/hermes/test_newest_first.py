@@ -26,6 +26,7 @@ COUNT = 9
 ID = st.integers(0, COUNT).map(lambda number: f"s{number}")
 PARENT = st.one_of(st.none(), st.just("missing"), ID)
 TIME = st.one_of(st.integers(1_772_000_000, 1_772_000_020), st.sampled_from(["text", -1, 9e18]))
+FLAG = st.sampled_from([0, 0, 1, "text", b"\1", None, 2.5])
 PLAIN_SESSION: dict[str, object] = {
     "source": "cli", "parent": None, "branch": None, "reset": None, "delegate": None, "bad": False, "key": None,
     "started": 1_772_000_000, "ended": None, "reason": None, "archived": 0, "hidden": 0, "messages": [],
@@ -42,8 +43,8 @@ SESSION = st.fixed_dictionaries(
         "started": TIME,
         "ended": st.one_of(st.none(), TIME),
         "reason": st.sampled_from([None, "compression", "compression", "branched", "daily", "cli_close"]),
-        "archived": st.sampled_from([0, 0, 1]),
-        "hidden": st.sampled_from([0, 0, 1]),
+        "archived": FLAG,
+        "hidden": FLAG,
         "messages": st.lists(TIME, max_size=2),
     }
 )
