@@ -52,7 +52,7 @@ class UsageRow(NamedTuple):
     @property
     def empty(self) -> bool:
         """Nothing was used and nothing is said about money."""
-        return not (self.usage.total or self.requests or self.cost_usd)
+        return not (self.usage.total or self.usage.reasoning or self.requests or self.cost_usd)
 
     def spend(self) -> Spend:
         """The row in the vocabulary of the library."""

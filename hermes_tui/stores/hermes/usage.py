@@ -112,11 +112,12 @@ def _spent(schema: Schema, grouping: CostGrouping, daily: bool) -> str:
     """Every piece of usage once: usage rows; the sessions row where those of the main loop fall below it."""
     own = _own_columns(schema, grouping)
     total = " + ".join(counter(schema.column("sessions", name, "s")) for name in _TOTAL)
+    thought = counter(schema.column("sessions", "reasoning_tokens", "s"))
     calls = counter(schema.column("sessions", "api_call_count", "s"))
-    cost = _money(schema.column("sessions", "estimated_cost_usd", "s"))
+    guess, bill = (_money(schema.column("sessions", f"{name}_cost_usd", "s")) for name in ("estimated", "actual"))
+    filled = f"({total} + {thought} > 0 OR {calls} > 0 OR {guess} > 0 OR {bill} > 0)"
     if not schema.has("session_model_usage", "session_id"):
-        where = f"({total} > 0 OR {calls} > 0 OR {cost} > 0)"
-        return f"SELECT {own} FROM sessions s WHERE typeof(s.id) = 'text' AND {where}"
+        return f"SELECT {own} FROM sessions s WHERE typeof(s.id) = 'text' AND {filled}"
     used = " + ".join(counter(schema.column("session_model_usage", name, "u")) for name in _TOTAL)
     task = f"ifnull({schema.column('session_model_usage', 'task', 'u')}, '')"
     per_session = (
@@ -128,7 +129,6 @@ def _spent(schema: Schema, grouping: CostGrouping, daily: bool) -> str:
         f" FROM sessions s LEFT JOIN ({per_session}) t ON t.id = s.id WHERE typeof(s.id) = 'text'"
     )
     stands_in = f"SELECT place FROM ({totals}) WHERE own > main OR known IS NULL"
-    instead = f"({total} > 0 OR {calls} > 0 OR {cost} > 0)"
     days = _daily(schema, grouping) if daily else ""
     skip = " AND s.id NOT IN (SELECT session_id FROM by_day)" if daily else ""
     by_day = f", by_day AS MATERIALIZED ({_by_day(schema, grouping)})" if daily else ""
@@ -136,7 +136,7 @@ def _spent(schema: Schema, grouping: CostGrouping, daily: bool) -> str:
         f"WITH stand_in(place) AS MATERIALIZED ({stands_in}){by_day}"
         f" SELECT {_used_columns(schema, grouping)} FROM session_model_usage u JOIN sessions s ON s.id = u.session_id"
         f" WHERE NOT ({task} = '' AND {place} IN (SELECT place FROM stand_in)){skip}"
-        f" UNION ALL SELECT {own} FROM stand_in JOIN sessions s ON {place} = stand_in.place WHERE {instead}{skip}{days}"
+        f" UNION ALL SELECT {own} FROM stand_in JOIN sessions s ON {place} = stand_in.place WHERE {filled}{skip}{days}"
     )
 
 

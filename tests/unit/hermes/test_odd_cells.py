@@ -148,3 +148,39 @@ def test_sessions_without_rowid_cost_what_they_list(cli: Cli, tmp_path: Path) ->
     for by in ("model", "day", "session"):
         cost = cli("cost", "--by", by, "--json", store=path)
         assert (cost.code, cost.json["totals"]["input_tokens"], cost.json["totals"]["sessions"]) == (0, 17, 2)
+
+
+def test_reasoning_without_output_is_listed_as_it_is_added_up(cli: Cli, tmp_path: Path) -> None:
+    """Output that is no number leaves its reasoning alone in the row: only the costs had it."""
+    zeros = ", ".join(f"{name} = 0" for name in ("input_tokens", "cache_read_tokens", "cache_write_tokens"))
+    changed(
+        tmp_path,
+        f"UPDATE session_model_usage SET {zeros}, output_tokens = 'x', api_call_count = 0, estimated_cost_usd = 0,"
+        f" reasoning_tokens = 70 WHERE session_id = '{NAMES['plain']}'",
+        f"UPDATE sessions SET {zeros}, output_tokens = 'x', api_call_count = 0, estimated_cost_usd = 0,"
+        f" reasoning_tokens = 70 WHERE id IN ('{NAMES['plain']}', '{NAMES['nomodel']}')",
+    )
+    store = tmp_path / "home" / "state.db"
+    rows = cli("list", "--sessions", "--all", "--json", store=store).json["sessions"]
+    total = cli("cost", "--json", store=store).json["totals"]["reasoning_tokens"]
+    assert total == sum(row["reasoning_tokens"] or 0 for row in rows)
+    assert {row["reasoning_tokens"] for row in rows if row["id"] in (NAMES["plain"], NAMES["nomodel"])} == {70}
+
+
+def test_money_alone_is_listed_as_it_is_added_up(cli: Cli, tmp_path: Path) -> None:
+    """A bill without a count of tokens or calls: the costs left it out."""
+    zeros = ", ".join(f"{name} = 0" for name in ("api_call_count", "input_tokens", "output_tokens"))
+    changed(
+        tmp_path,
+        f"DELETE FROM session_model_usage WHERE session_id = '{NAMES['nomodel']}'",
+        f"UPDATE sessions SET {zeros}, estimated_cost_usd = NULL, actual_cost_usd = 40, cost_status = 'actual'"
+        f" WHERE id = '{NAMES['nomodel']}'",
+    )
+    store = tmp_path / "home" / "state.db"
+    rows = cli("list", "--sessions", "--all", "--json", store=store).json["sessions"]
+    (row,) = [row for row in rows if row["id"] == NAMES["nomodel"]]
+    assert (row["cost_usd"], row["cost_status"]) == (40.0, "actual")
+    (line,) = [
+        line for line in cli("cost", "--by", "session", "--json", store=store).json["rows"] if line["key"] == row["id"]
+    ]
+    assert (line["cost_usd"], line["cost_status"]) == (40.0, "actual")
