@@ -275,7 +275,7 @@ class SearchRun:
             keys = [one.key for _, one in some if one.stream is stream and one.hit is None]
             ranked = next(one.ranked for _, one in some if one.stream is stream and one.ranked is not None)
             for hit in self._asked(stream, partial(ranked.read, keys)) or ():
-                known.setdefault((stream.store.ref.name, int(hit.order[-1])), []).append(hit)
+                known.setdefault((stream.store.ref.name, int(hit.order[0])), []).append(hit)
         for place, one in some:
             hits = [one.hit] if one.hit is not None else known.get((one.stream.store.ref.name, one.key), [])
             for entry, hit in enumerate(hits):

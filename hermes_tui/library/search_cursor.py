@@ -58,13 +58,18 @@ def read_cursor(text: str | None, question: str) -> Cursor:
         document = orjson.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
         cursor = Cursor(given=int(document["g"]))
         for name, (order, at) in document["s"].items():
-            cursor.stores[name] = StorePlace(tuple(float(part) for part in order), None if at is None else float(at))
+            cursor.stores[name] = StorePlace(tuple(map(_number, order)), None if at is None else float(at))
         digest = document["q"]
     except (binascii.Error, ValueError, KeyError, TypeError, AttributeError) as error:
         raise WrongUse(f"{text!r} is no place in a search ({error})", ADVICE) from None
     if digest != _digest(question):
         raise WrongUse("This cursor belongs to another search", ADVICE)
     return cursor
+
+
+def _number(part: object) -> float:
+    """A part of an order; a whole number stays one, for a float holds no row id of over 53 bits."""
+    return part if isinstance(part, int | float) else float(str(part))
 
 
 def _digest(question: str) -> int:

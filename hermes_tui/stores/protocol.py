@@ -128,7 +128,7 @@ class Ranked:
     more: bool
     """There are older candidates."""
     read: Callable[[Sequence[int]], list[Proposed]]
-    """The hits among these keys, in their order: some candidates are none."""
+    """The hits among these keys, in their order, which begins with the key: some candidates are none."""
 
 
 @dataclass(slots=True)

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from hermes_tui.records import dataclass
 from hermes_tui.storage.aside import Aside
+from hermes_tui.storage.errors import StoreDamaged
 from hermes_tui.storage.reading import ReadConnection, Way
 from hermes_tui.stores.hermes.asking import Asking
 from hermes_tui.stores.hermes.asks import SCAN, Ask, Plan, prepare_asking
@@ -69,19 +70,27 @@ class Candidates:
     """Walks over the ids of a store in one direction."""
 
     def __init__(
-        self, asking: Asking, plan: Plan, low: int, high: int, *, newest: bool, after: int | None = None
+        self,
+        asking: Asking,
+        plan: Plan,
+        low: int,
+        high: int,
+        *,
+        newest: bool,
+        start: int | None = None,
+        small: bool = True,
     ) -> None:
-        """Ids from ``low`` to ``high``; ``after``: where an earlier walk ended."""
+        """Ids from ``low`` to ``high``; ``start``: the row an earlier walk came to; ``small``: there are few rows."""
         self.plan = plan
         self._asking = asking
         self.notes: list[str] = []
         """What may be missed."""
         self._newest = newest
-        self._light_from = high - LIGHT_ROWS
-        self._checked_from = low if high - low < SMALL_STORE else high - CHECKED_ROWS
+        self._light_from = low if small else high - LIGHT_ROWS
+        self._checked_from = low if small else high - CHECKED_ROWS
         self._low, self._high = low, high
-        if after is not None:
-            self._low, self._high = (low, min(high, after - 1)) if newest else (max(low, after + 1), high)
+        if start is not None:
+            self._low, self._high = (low, min(high, start)) if newest else (max(low, start), high)
         self._page = FIRST_PAGE
         self._rows = FIRST_WINDOW
         self._odd_left = MOST_ODD
@@ -164,6 +173,8 @@ class Candidates:
 
     def _range(self, connection: ReadConnection) -> tuple[int, int, set[int]]:
         """How far this window reaches, and what the main questions find in it."""
+        if self.plan.gap is not None:
+            self._pass_over(connection)
         low, high = self._low, self._high
         found: set[int] = set()
         for ask in self.plan.asks:
@@ -178,6 +189,17 @@ class Candidates:
             else:
                 high = min(high, low + self._rows - 1)
         return low, high, {number for number in found if low <= number <= high}
+
+    def _pass_over(self, connection: ReadConnection) -> None:
+        """Go on with the next row there is: an id far from all others, as salvage leaves, ends no search."""
+        most = "max(id) FROM messages WHERE id <= ?" if self._newest else "min(id) FROM messages WHERE id >= ?"
+        try:
+            row = connection.one(f"SELECT {most}", (self._high if self._newest else self._low,))
+        except StoreDamaged:
+            # What lies here is passed the way damage is.
+            return
+        if row is not None and isinstance(row[0], int):
+            self._low, self._high = (self._low, row[0]) if self._newest else (row[0], self._high)
 
     def _ask(self, connection: ReadConnection, ask: Ask, low: int, high: int, limit: int) -> list[int]:
         table = ask.index.table
@@ -257,6 +279,17 @@ class Candidates:
     def _note(self, text: str) -> None:
         if text not in self.notes:
             self.notes.append(text)
+
+
+def is_small(connection: ReadConnection, low: int, high: int) -> bool:
+    """Whether the messages are few, however far apart their ids lie; an index is counted, no further than it takes."""
+    if high - low < SMALL_STORE:
+        return True
+    try:
+        row = connection.one("SELECT count(*) FROM (SELECT 1 FROM messages LIMIT ?)", (SMALL_STORE,))
+    except StoreDamaged:
+        return False
+    return row is not None and row[0] < SMALL_STORE
 
 
 def _ids(connection: ReadConnection, sql: str, values: tuple[Any, ...]) -> list[int]:

@@ -1,7 +1,7 @@
 """Search in the logs a Hermes home has beside its database, and both merged (facts/hermes.md section 1).
 
 The hits of the database and those of the logs are merged by time. A place in the order is the row id reached in the
-database, then the place reached in the logs.
+database with the number of the entry given of it, then the place reached in the logs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from hermes_tui.stores.protocol import Neighbour, Neighbours, Proposed, Transcri
 from hermes_tui.text import RawText
 
 Place = tuple[float, ...]
-BEFORE_ALL: Final = float(1 << 53)
+BEFORE_ALL: Final = float(1 << 63)
 """Stands for "nothing given yet"; the same with a minus sign where the oldest come first."""
 
 
@@ -90,12 +90,12 @@ def _log_file(identity: str, path: str) -> LogFile | None:
     return LogFile(path, SessionId(identity), stat.st_size, stat.st_mtime_ns, stat.st_dev, stat.st_ino)
 
 
-def start_places(after: Place | None) -> tuple[int | None, Place | None]:
+def start_places(after: Place | None) -> tuple[tuple[int, int] | None, Place | None]:
     """Where database and logs go on; ``None``: from their beginning."""
     if after is None:
         return None, None
-    row = None if abs(after[0]) >= BEFORE_ALL else int(after[0])
-    logs = after[1:]
+    row = None if abs(after[0]) >= BEFORE_ALL else (int(after[0]), int(after[1]))
+    logs = after[2:]
     return row, None if not logs or abs(logs[0]) >= BEFORE_ALL else logs
 
 
@@ -106,7 +106,7 @@ def merged(
     sign = 1.0 if newest else -1.0
     row, place = start_places(after)
     reached: list[Place] = [
-        (sign * BEFORE_ALL,) if row is None else (float(row),),
+        (sign * BEFORE_ALL, 0) if row is None else row,
         (sign * BEFORE_ALL,) * 3 if place is None else place,
     ]
     failures: list[StorageError] = []

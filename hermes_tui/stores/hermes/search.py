@@ -19,7 +19,7 @@ from hermes_tui.storage.errors import QueryFailed, StoreDamaged, StoreUnreadable
 from hermes_tui.storage.fulltext import Matcher
 from hermes_tui.storage.reading import ReadConnection
 from hermes_tui.stores.hermes.asks import REASONING, SCAN, SEARCHED, plan_for, prepare_asking, raw_condition
-from hermes_tui.stores.hermes.candidates import Candidates, Condition
+from hermes_tui.stores.hermes.candidates import Candidates, Condition, is_small
 from hermes_tui.stores.hermes.cells import text_or_none
 from hermes_tui.stores.hermes.content import Stored, read_content, tool_calls
 from hermes_tui.stores.hermes.copies import Copies
@@ -118,10 +118,13 @@ class _Run:
         self._lost = 0
         self._ahead: list[Proposed] = []
         """Hits read with the scores, not given yet."""
+        self._after: tuple[int, int] | None = None
+        """The row of the last hit given, and which of its hits that was."""
 
-    def start(self, proposal: Proposal, after: int | None) -> None:
+    def start(self, proposal: Proposal, after: tuple[int, int] | None) -> None:
         """Choose the plan."""
         self._proposal = proposal
+        self._after = after
 
         def question(connection: ReadConnection, schema: Schema) -> None:
             if not schema.has("messages", "id", "session_id", "role", "content"):
@@ -136,7 +139,9 @@ class _Run:
                 indexes = SURVEYS.of(self._asking.path, connection, schema)
                 plan = plan_for(self._matcher, indexes)
                 proposal.notes += indexes.problems
-            self._candidates = Candidates(self._asking, plan, low, high, newest=self._newest, after=after)
+            # The row of the last hit once more: another of its entries may be a hit too.
+            start, small = after and after[0], is_small(connection, low, high)
+            self._candidates = Candidates(self._asking, plan, low, high, newest=self._newest, start=start, small=small)
 
         # A profile may have no store yet (facts/hermes.md section 1).
         if Path(self._asking.path).exists():
@@ -303,12 +308,13 @@ class _Run:
         return [
             Proposed(
                 message=_inherited(message) if inherited else message,
-                order=(float(row.id),),
+                order=(row.id, -number if self._newest else number),
                 copies=len(group),
                 text=match.text,
                 marks=match.marks,
             )
-            for message, match in entries
+            for number, (message, match) in enumerate(entries)
+            if self._after is None or self._after[0] != row.id or number > abs(self._after[1])
         ]
 
     def _first_allowed(self, connection: ReadConnection, group: Sequence[int]) -> int | None:
