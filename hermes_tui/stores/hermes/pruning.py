@@ -7,6 +7,7 @@ ever pruned (facts/hermes.md section 10). Age is last activity here; Hermes 0.19
 from __future__ import annotations
 
 from collections import Counter
+from itertools import takewhile
 from typing import Final
 
 from hermes_tui.model import ListQuery, SessionId
@@ -105,9 +106,11 @@ def _reason(links: Links, held: Held, rule: PruneRule, pinned: frozenset[str], l
         return "running"
     if not link.has_end and (rule.end_idle is None or now - last < rule.end_idle):
         return "never-ended"
-    if link.id in pinned:
+    # A mark on a part speaks for what was said after it too; what was said before, its newer parts decide on.
+    older = list(takewhile(lambda part: part.id != link.id, links.conversation(link)))
+    if any(part.id in pinned for part in (*older, link)):
         return "pinned"
-    if link.archived and not rule.query.archived:
+    if any(part.archived for part in (*older, link)) and not rule.query.archived:
         return "archived"
     return None
 

@@ -152,3 +152,15 @@ def test_messages_come_back_to_an_orphan_that_stays_one(cli: Cli, store: Path) -
     assert cli("clear", PLAIN, "--yes", "--json", store=store).json["done"] == [PLAIN]
     assert cli("restore", PLAIN, "--yes", "--json", store=store).json["done"] == [PLAIN]
     assert parents(store) == before
+
+
+@pytest.mark.parametrize("mark", ["archived", "pinned"])
+def test_prune_takes_nothing_from_under_a_mark_on_an_older_part(cli: Cli, store: Path, mark: str) -> None:
+    """A conversation that went on after it was archived or pinned lost its newest parts, and kept the older ones."""
+    rows(store, "ALTER TABLE sessions ADD COLUMN pinned INTEGER NOT NULL DEFAULT 0")
+    rows(store, "UPDATE sessions SET ended_at = started_at + 60 WHERE ended_at IS NULL")
+    assert {*CHAIN} <= {*cli("prune", "--older-than", "1d", "--dry-run", "--json", store=store).json["done"]}
+    rows(store, f"UPDATE sessions SET {mark} = 1 WHERE id = '{CHAIN[0]}'")
+    answer = cli("prune", "--older-than", "1d", "--dry-run", "--json", store=store).json
+    assert not {*CHAIN} & {*answer["done"]}
+    assert {one["reason"] for one in answer["kept"] if one["id"] in CHAIN} == {mark}
