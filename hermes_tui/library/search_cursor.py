@@ -15,6 +15,9 @@ from hermes_tui.records import dataclass
 
 ADVICE: Final = "Take it from `next` of the page before, with the same query, filters and order."
 
+LAYOUT: Final = 2
+"""Changed with what a place in a store's order is made of."""
+
 
 @dataclass(slots=True)
 class StorePlace:
@@ -42,35 +45,34 @@ class Cursor:
 def write_cursor(cursor: Cursor, question: str) -> str:
     """The cursor as text that fits only the same question."""
     places = {name: [place.order, place.at] for name, place in cursor.stores.items() if place.order is not None}
-    document = orjson.dumps({"q": _digest(question), "g": cursor.given, "s": places})
-    return base64.urlsafe_b64encode(document).decode().rstrip("=")
+    said = [_digest(question.encode("utf-8", "surrogatepass")), cursor.given, places]
+    return base64.urlsafe_b64encode(orjson.dumps([_seal(said), *said])).decode().rstrip("=")
 
 
 def read_cursor(text: str | None, question: str) -> Cursor:
     """The cursor of a page.
 
     Raises:
-        WrongUse: it is none, or of another question.
+        WrongUse: it is none, is not as it was given, or is of another question.
     """
     if text is None:
         return Cursor()
     try:
-        document = orjson.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
-        cursor = Cursor(given=int(document["g"]))
-        for name, (order, at) in document["s"].items():
-            cursor.stores[name] = StorePlace(tuple(map(_number, order)), None if at is None else float(at))
-        digest = document["q"]
-    except (binascii.Error, ValueError, KeyError, TypeError, AttributeError) as error:
+        seal, *said = orjson.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+        if seal != _seal(said):
+            raise ValueError("it was changed, or another version gave it")
+        digest, given, places = said
+    except (binascii.Error, ValueError, TypeError) as error:
         raise WrongUse(f"{text!r} is no place in a search ({error})", ADVICE) from None
-    if digest != _digest(question):
+    if digest != _digest(question.encode("utf-8", "surrogatepass")):
         raise WrongUse("This cursor belongs to another search", ADVICE)
-    return cursor
+    return Cursor({name: StorePlace(tuple(order), at) for name, (order, at) in places.items()}, given)
 
 
-def _number(part: object) -> float:
-    """A part of an order; a whole number stays one, for a float holds no row id of over 53 bits."""
-    return part if isinstance(part, int | float) else float(str(part))
+def _seal(said: list[object]) -> int:
+    """Tells that the parts are those of one cursor, in today's layout: stores take their places as they come."""
+    return _digest(orjson.dumps([LAYOUT, *said]))
 
 
-def _digest(question: str) -> int:
-    return zlib.crc32(question.encode("utf-8", "surrogatepass"))
+def _digest(text: bytes) -> int:
+    return zlib.crc32(text)
