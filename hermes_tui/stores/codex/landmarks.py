@@ -55,7 +55,7 @@ def find_landmarks(spans: Sequence[Span]) -> Landmarks:
     """
     order = {path: number for number, path in enumerate(dict.fromkeys(span.path for span in spans))}
     own = [span for span in spans if not span.inherited and not span.rewound and not is_oldest(span.path)]
-    if any(_holds(span, ROLLED_BACK) for span in own if span.meta is None or not span.meta.paginated):
+    if any(_holds(span, ROLLED_BACK) for span in own):
         return _replayed(own, order)
     for span in reversed(own):
         record = newest_line(span, COMPACTED, "compacted")
@@ -70,7 +70,7 @@ def _kept(path: str, record: Record) -> frozenset[str]:
 
 
 def _replayed(own: Sequence[Span], order: dict[str, int]) -> Landmarks:
-    """Follow turns and rollbacks through the whole of a legacy thread (facts/codex.md section 4)."""
+    """Follow turns and rollbacks through the whole of a thread; both dialects keep them (facts/codex.md section 3)."""
     replay = _Replay()
     for span in own:
         reader = LineReader(span.path, partial(replay.take, span.path), replay.look)

@@ -365,9 +365,10 @@ def test_a_prompt_after_many_lines_still_titles_the_thread(tmp_path: Path) -> No
     assert store.listing(ListQuery(text="late question")).total == 1
 
 
-def test_rolled_back_turns_are_rewound(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", [{}, {"history_mode": "paginated"}])
+def test_rolled_back_turns_are_rewound(tmp_path: Path, mode: dict[str, str]) -> None:
     back = event("thread_rolled_back", 25, num_turns=1)
-    write(tmp_path, [*TWO_TURNS, back, *turn(3, "third question", "third answer", 30)])
+    write(tmp_path, [meta(**mode), *TWO_TURNS[1:], back, *turn(3, "third question", "third answer", 30)])
     store = open_home(tmp_path)
     states = {message.text: message.head.state for message in shown(store) if message.head.kind in ("prompt", "reply")}
     assert states == {
