@@ -52,7 +52,8 @@ _SPEND_ORDER: Final = itemgetter(*map(_SUMMED.index, _NAMES[Spend]))
 
 _LAYOUT: Final = (
     "requests in columns, states of growing logs only, in columns, peeks with extras, sums by slot and over all time,"
-    " replies first, short ones too, lifetimes of writes, packed, in chunks, a word for each store, links in columns"
+    " replies first, short ones too, lifetimes of writes, packed, in chunks, a word for each store, links in columns,"
+    " awaited by line"
 )
 """Changed with whatever else changes what the bytes mean."""
 SHAPE: Final = hashlib.sha256(repr([_LAYOUT, *((cls.__name__, _NAMES[cls]) for cls in _NESTED)]).encode()).hexdigest()[

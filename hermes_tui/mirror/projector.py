@@ -100,7 +100,7 @@ class ToolsProjection:
     line: int
     texts: TextRows
     anew: Anew | None = None
-    """What the log says when every line is parsed, where one that was passed over is damaged."""
+    """What the log says when every line is parsed, where one that was passed over says something else."""
 
 
 def head_hash(log: LogFile) -> bytes:
@@ -231,7 +231,7 @@ def _same_log(log: LogFile, head: bytes, known: Known) -> bool:
 def project_tools(store: LogStore, log: LogFile, known: Known, most_bytes: int) -> ToolsProjection:
     """The words of tool calls and results from where the last run stopped, up to what was projected of the log.
 
-    Every line is parsed here. Where one is damaged that was taken in by its first bytes alone, the log is folded again.
+    Every line is parsed here. Where one says something else than its first bytes told, the log is folded again.
 
     Args:
         store: whose log it is.
@@ -253,8 +253,7 @@ def project_tools(store: LogStore, log: LogFile, known: Known, most_bytes: int) 
         if record.offset - known.tools_offset >= most_bytes:
             offset, line = record.offset, record.line
             break
-        if record.problem is not None or type(record.value) is not dict:
-            damaged = damaged or store.passed_over(record.raw)
+        damaged = damaged or store.misread(record)
         if record.complete and texts.phase(record.raw) in _TOOLS:
             found.extend(_indexed(texts.texts(record), known.log.mtime))
     else:

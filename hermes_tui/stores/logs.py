@@ -40,6 +40,7 @@ from hermes_tui.model import (
 )
 from hermes_tui.storage.errors import Interrupted, StorageError, advice_for
 from hermes_tui.storage.events import FileEvents
+from hermes_tui.storage.jsonl import Record
 from hermes_tui.stores.conversation import (
     fold_conversation,
     is_running,
@@ -221,9 +222,9 @@ class LogStore(KeptLogs):
     passes_over: ClassVar[bool] = False
     """Whether :meth:`skim` takes in lines that it does not parse."""
 
-    def passed_over(self, raw: bytes) -> bool:
-        """Whether a line may have been taken in by its first bytes alone, so that its damage was not seen."""
-        del raw
+    def misread(self, record: Record) -> bool:
+        """Whether a line that :meth:`skim` may have taken in by its first bytes alone says something else."""
+        del record
         return False
 
     def problem_code(self, problem: Problem) -> str:

@@ -8,13 +8,13 @@ from typing import Any, Final
 from hermes_tui.model import LineageKind, MessageKind, Problem, SessionId, SessionRow, StoreRef
 from hermes_tui.storage.any_json import dump_json, load_json
 from hermes_tui.storage.jsonl import Record, read_records
-from hermes_tui.stores.codex.entries import Entry
-from hermes_tui.stores.codex.items import CONTEXT, PROMPT, message_text
+from hermes_tui.stores.codex.entries import LOOKAHEAD, TURN_ENDS, TURN_STARTS, Entry
+from hermes_tui.stores.codex.items import CONTEXT, PROMPT, completed_text, message_text
 from hermes_tui.stores.codex.ledger import Ledger
 from hermes_tui.stores.codex.live import LiveEntries
 from hermes_tui.stores.codex.oldest import is_oldest, read_document
 from hermes_tui.stores.codex.reader import LineReader, entry_id
-from hermes_tui.stores.codex.rollout import Line, Meta, id_time, is_usual_stamp, odd_time, raw, seconds, string
+from hermes_tui.stores.codex.rollout import Line, Meta, id_time, is_usual_stamp, odd_time, raw, seconds, string, whole
 from hermes_tui.stores.conversation import SPARKLINE_POINTS, latest
 from hermes_tui.stores.log_source import MALFORMED, LogFile, LogSummary, problem_of
 from hermes_tui.text import RawText
@@ -28,10 +28,10 @@ _TWINS: Final = frozenset(
     }
 )  # fmt: skip
 """Events that repeat a raw item."""
+_PARTING: Final = TURN_STARTS | TURN_ENDS | {"thread_rolled_back"}
+"""Events behind which no raw item is the twin of what stands before."""
 _UNCOUNTED: Final = frozenset({"token_count", "agent_reasoning", "agent_reasoning_raw_content", "Reasoning"})
 """Those of them that stand for no counted entry."""
-_NAMELESS: Final = ""
-"""Stands for the id of an event that has none: whatever raw item without an id comes may be its twin."""
 _SKIMMED: Final[dict[object, MessageKind]] = {
     "message": "reply", "reasoning": "reasoning", "function_call": "tool-call", "custom_tool_call": "tool-call",
     "function_call_output": "tool-result", "custom_tool_call_output": "tool-result",
@@ -55,10 +55,12 @@ class CodexFold:
         """A time was met that is none: which lines have one is told by looking at each."""
         self._record: Record | None = None
         """The one that is being fed."""
-        self._awaited: set[str] = set()
-        """Ids of events that were passed over and whose raw twins did not come yet."""
-        self._awaited_replies: set[str] = set()
-        """Texts of events that name no id and repeat a reply."""
+        self._awaited: dict[str, int] = {}
+        """By id the lines of events that were passed over and whose raw twins did not come yet."""
+        self._awaited_replies: dict[str, int] = {}
+        """The same by text of events that name no id and repeat a reply."""
+        self._parted = False
+        """An event was passed over whose raw item comes too late to be its twin (entries.py), or never may."""
         self._reader = LineReader(log.path, self._take, self._seen)
         self._oldest = is_oldest(log.path)
         self._problems: list[Problem] = []
@@ -89,7 +91,7 @@ class CodexFold:
         elif not self._precise:
             kind, payload = value.get("type"), value.get("payload")
             if type(payload) is dict and (
-                (kind == "event_msg" and self._repeats(payload, value))
+                (kind == "event_msg" and self._repeats(payload, value, record))
                 or (kind == "response_item" and self._skim(payload, value, record))
                 or (kind == "token_usage_record" and self._spend(payload, value, record))
             ):
@@ -106,20 +108,20 @@ class CodexFold:
         self._stamped(stamp)
         return True
 
-    def _repeats(self, payload: dict[str, Any], value: dict[str, Any]) -> bool:
+    def _repeats(self, payload: dict[str, Any], value: dict[str, Any], record: Record) -> bool:
         """Whether an event says nothing that raw items and usage records have not said, while nothing is damaged."""
         kind = payload.get("type")
         if kind == "item_completed":
             item = payload.get("item")
             told = type(item) is dict and string(item.get("type")) not in _ITEMS_NEEDED
         elif kind == "token_count":
-            told = self._reader.ledger.has_records and not _is_new_size(payload)
+            told = self._reader.ledger.has_records and _size_told(payload) == self._reader.ledger.fill
         else:
             told = string(kind) in _TWINS
         if told:
             self._reader.pass_over()
             self._stamped(value.get("timestamp"))
-            self._await(payload)
+            self._await(payload, record.line)
         return told
 
     # ---------------------------------------------------------------- lines told by their first bytes (skim.py)
@@ -155,25 +157,29 @@ class CodexFold:
         if stamp:
             self._stamped(stamp)
 
-    def twin_met(self, item: str) -> None:
+    def twin_met(self, item: str, line: int) -> None:
         """An event that repeats the raw item of this id was met."""
-        self._awaited.add(item)
+        self._awaited[item] = line
 
-    def reply_told(self, text: str) -> None:
-        """An event that repeats the raw reply of this text was met."""
-        self._awaited_replies.add(text)
+    def reply_told(self, text: str, line: int) -> None:
+        """An event that repeats the raw reply of this text was met; of two that wait one may be left alone."""
+        if self._reader.owner.copied:
+            return  # its reply does not count either
+        self._parted = self._parted or text in self._awaited_replies
+        self._awaited_replies[text] = line
 
-    def output_met(self, item: str | None, call: str) -> None:
+    def output_met(self, item: str | None, call: str, line: int) -> None:
         """The output of a call was met."""
         self._reader.assembler.close(call)
-        self._awaited.discard(call)
+        if call in self._awaited:
+            self._came(call, line)
         self._live.add(item, "tool-result")
 
     def call_met(self, item: str | None, name: str, call: str, line: int) -> None:
         """The call of a function was met."""
         reader = self._reader
-        if item is not None:
-            self._awaited.discard(item)
+        if item in self._awaited:
+            self._came(item, line)
         if reader.ledger.reply is None:
             reader.ledger.said(item or f"{reader.tag}L{line}")
         reader.assembler.open(call, name)
@@ -183,6 +189,7 @@ class CodexFold:
         """The start of a turn was met, with the tokens its context may hold; 0: they are not told."""
         reader = self._reader
         reader.pass_over()
+        self._part()
         reader.ledger.turn_started(window)
         reader.assembler.turn_started()
         self._live.turn_started()
@@ -190,6 +197,7 @@ class CodexFold:
     def turn_ended(self) -> None:
         """The end of a turn was met, without an error."""
         self._reader.pass_over()
+        self._part()
         self._reader.ledger.turn_ended(aborted=False)
         self._live.turn_ended()
 
@@ -220,21 +228,42 @@ class CodexFold:
         reader = self._reader
         if reader.ledger.reply is None:
             reader.ledger.said(item or f"{reader.tag}L{line}")
-        self._awaited.discard(item or _NAMELESS)
+        if item in self._awaited:
+            self._came(item, line)
         if kind == "reply":
-            if self._awaited_replies:
-                self._awaited_replies.discard(text)
+            if text in self._awaited_replies:
+                self._reply_came(text, line)
             self._live.add(item, kind)
 
-    def _await(self, payload: dict[str, Any]) -> None:
+    def _await(self, payload: dict[str, Any], line: int) -> None:
         """Remember a passed-over event until its raw twin comes: one that never does is an entry itself."""
         if "item" in payload:
             payload = payload["item"]
-        kind = payload.get("type")
+        kind = string(payload.get("type"))
+        if kind in _UNCOUNTED:
+            return
+        name = string(payload.get("call_id")) or string(payload.get("id"))
         if kind == "agent_message":
-            self._awaited_replies.add(f"{payload.get('message')}")
-        elif string(kind) not in _UNCOUNTED:
-            self._awaited.add(string(payload.get("call_id")) or string(payload.get("id")) or _NAMELESS)
+            self.reply_told(f"{payload.get('message')}", line)
+        elif name is not None:
+            self._awaited[name] = line
+        elif kind == "AgentMessage":
+            self.reply_told(completed_text(payload), line)
+        else:
+            self._parted = True
+
+    def _came(self, name: str, line: int) -> None:
+        """The raw item came whose event waited for it."""
+        self._parted = self._parted or line > self._awaited.pop(name) + LOOKAHEAD
+
+    def _reply_came(self, text: str, line: int) -> None:
+        """The raw reply came whose event waited for it."""
+        self._parted = self._parted or line > self._awaited_replies.pop(text) + LOOKAHEAD
+
+    def _part(self) -> None:
+        """Events that still wait where a turn begins or ends, or something is taken away, have no twin behind that."""
+        if self._awaited or self._awaited_replies:
+            self._parted = True
 
     def _skim(self, payload: dict[str, Any], value: dict[str, Any], record: Record) -> bool:
         """Count an item of the model at once: what :meth:`LineReader.feed` would do, at a third of the price."""
@@ -247,9 +276,10 @@ class CodexFold:
         reader.skim(kind, payload, record.line)
         if self._awaited:
             name = string(payload.get("call_id" if kind == "tool-result" else "id"))
-            self._awaited.discard(name or _NAMELESS)
-        if kind == "reply" and self._awaited_replies:
-            self._awaited_replies.discard(message_text(payload))
+            if name in self._awaited:
+                self._came(name, record.line)
+        if kind == "reply" and self._awaited_replies and (text := message_text(payload)) in self._awaited_replies:
+            self._reply_came(text, record.line)
         if kind != "reasoning":
             self._live.add(string(payload.get("id")), kind)
         self._stamped(value.get("timestamp"))
@@ -289,7 +319,11 @@ class CodexFold:
         if line.type == "turn_context" and self._cwd is None:
             self._cwd = raw(line.payload.get("cwd"))
         elif line.type == "event_msg":
+            if line.kind in _PARTING:
+                self._part()
             self._live.look(line)
+        elif line.type == "compacted":
+            self._part()
 
     # ----------------------------------------------------------------------------------------------- counting
 
@@ -297,7 +331,9 @@ class CodexFold:
         if entry.kind == "prompt" and self._title is None and entry.text and entry.text.strip():
             self._title = entry.text
         if self._awaited:
-            self._awaited.discard((entry.call_id if entry.kind == "tool-result" else entry.id) or _NAMELESS)
+            name = entry.call_id if entry.kind == "tool-result" else entry.id
+            if name in self._awaited:
+                self._came(name, entry.line)
         if entry.copied:
             return
         weighed = self._live.take(entry, entry_id(entry, self._reader.tag))
@@ -324,6 +360,7 @@ class CodexFold:
         copy._reader.take_over(self._reader)
         copy._problems, copy._live = self._problems.copy(), self._live.copy()
         copy._awaited, copy._awaited_replies = self._awaited.copy(), self._awaited_replies.copy()
+        copy._parted = self._parted
         copy._title, copy._cwd, copy._at, copy._first_at = self._title, self._cwd, self._at, self._first_at
         copy._stamp, copy._end, copy._odd_time = self._stamp, self._end, self._odd_time
         return copy
@@ -336,7 +373,7 @@ class CodexFold:
         if open_turn and not small:
             # What waits for its twin or its output is mostly on its way; when the turn has ended it is looked at.
             return bool(self._problems)
-        awaited = self._awaited or self._awaited_replies
+        awaited = self._awaited or self._awaited_replies or self._parted
         return bool(open_turn or self._problems or awaited or self._reader.assembler.open_calls)
 
     def _again(self) -> LogSummary:
@@ -411,7 +448,7 @@ class CodexFold:
                 "stamp": self._stamp,
                 "odd": self._odd_time,
                 "end": self._end,
-                "awaited": [sorted(self._awaited), sorted(self._awaited_replies)],
+                "awaited": [self._awaited, self._awaited_replies, self._parted],
             }
         )
 
@@ -422,14 +459,17 @@ class CodexFold:
         self._title, self._cwd = state["title"], state["cwd"]
         self._at, self._first_at = state["at"], state["first"]
         self._stamp, self._end, self._odd_time = state["stamp"], state["end"], state["odd"]
-        self._awaited, self._awaited_replies = map(set, state["awaited"])
+        self._awaited, self._awaited_replies, self._parted = state["awaited"]
 
 
-def _is_new_size(payload: Mapping[str, Any]) -> bool:
-    """Whether a count tells the size after a compaction: all zero but the total (facts/codex.md section 5)."""
+def _size_told(payload: Mapping[str, Any]) -> int | None:
+    """What a count of tokens says the context holds; ``None`` where it may say more.
+
+    After a compaction all of it is zero but that size, and for rate limits there is none (facts/codex.md section 5).
+    """
     info = payload.get("info")
     last = info.get("last_token_usage") if isinstance(info, dict) else None
-    return isinstance(last, dict) and not last.get("input_tokens")
+    return whole(last.get("total_tokens")) if isinstance(last, dict) and last.get("input_tokens") else None
 
 
 def row_of(

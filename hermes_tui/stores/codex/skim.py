@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from itertools import chain
 from typing import Any, Final
 
@@ -41,7 +42,8 @@ _HEAD: Final = re.compile(
     rb'\{"timestamp":"(' + USUAL_STAMP.encode() + rb')",'
     rb'(?:"ordinal":[0-9]{1,15},|)"type":"(?:'
     rb'event_msg","payload":\{"type":"(?:'
-    rb'token_count","info":\{"total_token_usage":\{[^}]*\},"last_token_usage":\{"input_tokens":[1-9]()'
+    rb'token_count","info":\{"total_token_usage":\{[^}]*\},"last_token_usage":\{"input_tokens":[1-9]'
+    rb'[^}]*"total_tokens":([1-9][0-9]{0,14})\}'
     rb'|item_completed' + _IN_TURN + rb'","item":\{"type":"(?:'
     rb'(?:' + _REPEATED + rb')","id":"(' + _WORD + rb'+)"|AgentMessage","id":"(' + _WORD + rb'+)"|Reasoning"()'
     rb'|UserMessage"()(?:,"id":"' + _WORD + rb'+","content":\[\{"type":"text","text":|))'
@@ -76,6 +78,8 @@ _PASSED: Final = frozenset(
 _USAGE_GROUPS: Final = (1, _THREAD, _RESPONSE, _SIZE, _READ, _WRITE, _GIVEN, _REASONED, _USAGE)
 _STAMP: Final = slice(14, 38)
 """Where the time stands in a line that was told by its first bytes."""
+_TYPES_REACH: Final = 200
+"""Bytes of such a line within which its types stand."""
 _PROMPTS: Final = (_PROMPT_ITEM, _PROMPT_EVENT)
 _PROMPT_TYPE: Final = "user_message"
 _PARSED: Final[Mapping[int | None, tuple[str, str]]] = {
@@ -108,6 +112,29 @@ def passed_over(raw: bytes) -> bool:
     return found is not None and found.lastindex in _PASSED
 
 
+def misread(record: Record) -> bool:
+    """Whether a line that may have been passed over says something else than its first bytes do.
+
+    It is damaged behind them, or a key comes twice: the last of them counts to a parser.
+    """
+    raw, value = record.raw, record.value
+    if type(value) is dict and record.problem is None:
+        kind, stamp, payload = value.get("type"), value.get("timestamp"), value.get("payload")
+        if type(payload) is dict and payload and type(kind) is str and type(stamp) is str and stamp.isascii():
+            said = payload.get("type")
+            told = _types(kind, said) if type(said) is str else _types(kind, None, next(iter(payload)))
+            if raw.startswith(stamp.encode(), _STAMP.start) and raw.find(told, _STAMP.stop, _TYPES_REACH) > 0:
+                return False
+    return passed_over(raw)
+
+
+@lru_cache(maxsize=256)
+def _types(kind: str, said: str | None, key: str = "type") -> bytes:
+    """A line's types as they stand in it, or its type and the first key of a payload that has none."""
+    told = f'"type":"{kind}","payload":{{"{key}":' + ("" if said is None else f'"{said}"')
+    return told.encode("utf-8", "surrogatepass")
+
+
 class CodexSkim:
     """See :class:`hermes_tui.stores.log_source.LineTaker`."""
 
@@ -135,21 +162,22 @@ class CodexSkim:
         fold, raws = self._fold, lines.cut()
         others, parsed, prompted = self._others, self._parsed, self._prompted
         ledger, twin, spent, newest = fold.ledger, fold.twin_met, self._spent.append, b""
-        begun, usual = fold.begun, fold.usual
+        begun, usual, filled = fold.begun, fold.usual, self._filled()
         # As little as can be for each line: cutting, matching and counting are left to what is written in C.
         for (number, offset, raw), found in zip(placed(raws, line, lines.offset), map(_HEAD.match, raws), strict=True):
             if found is not None and begun:
                 kind = found.lastindex
                 if kind == _COUNTED:
-                    told = ledger.has_records
+                    told = found[_COUNTED] == filled and ledger.has_records
                 elif kind == _USAGE:
                     told = usual
                     if told:
                         spent((found, ledger.record_met()))
+                        filled = found[_USAGE]
                 elif kind in others:
                     told = usual and others[kind](found, raw, number)
                 elif kind == _ITEM:
-                    twin(found[_ITEM].decode())
+                    twin(found[_ITEM].decode(), number)
                     told = True
                 elif kind == _REPLY_ITEM:
                     self._reply_told(found[_REPLY_ITEM].decode(), raw, number, offset)
@@ -173,11 +201,15 @@ class CodexSkim:
             record = complete_record(number, offset, raw[:-1])
             if record is not None:
                 feed(record)
-                begun, usual = fold.begun, fold.usual
+                begun, usual, filled = fold.begun, fold.usual, self._filled()
         self._settle()
         self._index_lost_replies()
         fold.passed(lines.end, newest.decode())
         return line + len(raws)
+
+    def _filled(self) -> bytes:
+        """The size of the context by what was taken in: a count that tells the same tells nothing new."""
+        return b"%d" % (self._fold.ledger.fill or 0)
 
     def _settle(self) -> None:
         """Take in the usage records met so far: together they cost half of what they cost one by one."""
@@ -199,7 +231,7 @@ class CodexSkim:
 
     def _reply_told(self, item: str, raw: bytes, line: int, offset: int) -> None:
         """Take in an event that repeats a raw reply: its words count only where that one is lost."""
-        self._fold.twin_met(item)
+        self._fold.twin_met(item, line)
         if self._texts is not None:
             self._replies_told.setdefault(item, []).append((line, offset, raw))
 
@@ -221,11 +253,11 @@ class CodexSkim:
 
     # ------------------------------------------------- told by what was found; ``False``: the line must be fed
 
-    def _output(self, found: re.Match[bytes], raw: bytes, _: int) -> bool:
+    def _output(self, found: re.Match[bytes], raw: bytes, line: int) -> bool:
         if not _ends_with_it(raw, found.end()):
             return False
         own, call = found.group(_OUTPUT_ID, _CALL_ID)
-        self._fold.output_met(None if own is None else own.decode(), call.decode())
+        self._fold.output_met(None if own is None else own.decode(), call.decode(), line)
         return True
 
     def _call(self, found: re.Match[bytes], raw: bytes, line: int) -> bool:
@@ -350,7 +382,7 @@ class CodexSkim:
         else:
             text = string(payload.get("message")) or ""
         if kind == _REPLY_EVENT:
-            self._fold.reply_told(f"{payload.get('message')}")
+            self._fold.reply_told(f"{payload.get('message')}", record.line)
         else:
             self._fold.prompt_told(record, stamp, item_id, text)
             self._learn(found, raw, text)

@@ -25,7 +25,7 @@ from hermes_tui.model import (
     StoreRef,
     StoreStatus,
 )
-from hermes_tui.storage.jsonl import read_records
+from hermes_tui.storage.jsonl import Record, read_records
 from hermes_tui.storage.reading import Interrupts
 from hermes_tui.storage.stamps import stat_of
 from hermes_tui.stores.codex import recovery
@@ -46,7 +46,7 @@ from hermes_tui.stores.codex.oldest import is_oldest
 from hermes_tui.stores.codex.peek import forked_from, peek
 from hermes_tui.stores.codex.picture import PASSING, Picture, dump_picture, load_picture
 from hermes_tui.stores.codex.rollout import ABSURD_TIME, raw, read_name, source_word
-from hermes_tui.stores.codex.skim import CodexSkim, passed_over
+from hermes_tui.stores.codex.skim import CodexSkim, misread
 from hermes_tui.stores.codex.spans import Span, ThreadFiles, first_meta
 from hermes_tui.stores.codex.transcript import CodexTranscript, span_records
 from hermes_tui.stores.conversation import RUNNING_SECONDS
@@ -114,9 +114,9 @@ class CodexStore(LogStore):
     walks_first: ClassVar[bool] = False
     passes_over: ClassVar[bool] = True
 
-    def passed_over(self, raw: bytes) -> bool:
-        """See :meth:`LogStore.passed_over`."""
-        return passed_over(raw)
+    def misread(self, record: Record) -> bool:
+        """See :meth:`LogStore.misread`."""
+        return misread(record)
 
     def extra_stamp(self) -> object:
         """The mirror's files and the names."""

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hermes_tui.mirror.projector import Projection, project
 from hermes_tui.model import StoreRef
-from hermes_tui.stores.codex.skim import CodexSkim
+from hermes_tui.stores.codex.skim import CodexSkim, passed_over
 from hermes_tui.stores.codex.store import CodexStore
 from hermes_tui.stores.log_source import fold_log
 
@@ -163,4 +163,4 @@ def test_damage_in_one_that_was_not_parsed_is_found_later(tmp_path: Path) -> Non
     store = CodexStore(StoreRef("codex", "main", str(tmp_path)))
     [file] = store.logs()
     assert len(fold_log(file, store.fold).summary.problems) == 1
-    assert store.passed_over(log.lines[-1])
+    assert passed_over(log.lines[-1])

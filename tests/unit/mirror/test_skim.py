@@ -27,6 +27,7 @@ from hermes_tui.mirror.source import MirrorSource
 from hermes_tui.model import UsageReport
 from hermes_tui.storage.log_lines import read_lines
 from hermes_tui.stores.codex import fold
+from hermes_tui.stores.codex.skim import passed_over
 from hermes_tui.stores.log_findings import UNREADABLE_LINES
 from hermes_tui.stores.log_source import LogFile, LogSummary, ScanSource, fold_log
 from hermes_tui.stores.logs import LogStore
@@ -110,7 +111,7 @@ class TestWholeTrees:
 def test_most_lines_of_a_rollout_are_not_parsed() -> None:
     store = store_of(made("codex"))
     raws = [raw for log in store.logs() for lines in read_lines(log.path) for raw in lines.cut()]
-    assert sum(map(store.passed_over, raws)) > len(raws) / 2
+    assert sum(map(passed_over, raws)) > len(raws) / 2
 
 
 @pytest.mark.parametrize(
@@ -128,7 +129,7 @@ def test_lines_as_the_program_writes_them_are_told_by_their_first_bytes(mark: by
     plain_logs = [log.path for log in store.logs() if log.path.endswith(".jsonl")]
     raws = [raw for path in plain_logs for lines in read_lines(path) for raw in lines.cut() if mark in raw[:300]]
     assert raws
-    assert all(map(store.passed_over, raws))
+    assert all(map(passed_over, raws))
 
 
 def own_lines(agent: str) -> list[bytes]:
@@ -234,7 +235,7 @@ class TestDamageBehindTheFirstBytes:
         lines = own_lines("codex")
         passed = [place for place, line in enumerate(lines) if b'_output"' in line or b'"token_' in line]
         at = passed[which]
-        assert store.passed_over(lines[at])
+        assert passed_over(lines[at])
         lines[at] = lines[at][:-12] + damage + lines[at][-12:]
         path.write_bytes(b"\n".join(lines) + b"\n")
         store = store_of(home)
@@ -253,7 +254,7 @@ class TestDamageBehindTheFirstBytes:
         path = path_in(home, "codex")
         store = store_of(made("codex"))
         lines = own_lines("codex")
-        at = next(place for place, line in enumerate(lines) if store.passed_over(line))
+        at = next(place for place, line in enumerate(lines) if passed_over(line))
         lines[at] = lines[at][:-12] + b"\0" + lines[at][-12:]
         for some in (lines[:-9], lines[-9:]):
             append(path, b"".join(line + b"\n" for line in some))
