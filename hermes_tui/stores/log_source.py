@@ -137,7 +137,7 @@ class Folded:
 
 def problem_of(path: str, record: Record) -> Problem:
     """The problem of a record that could not be read."""
-    return Problem(path, record.line or None, record.offset, record.problem or "not a JSON object")
+    return Problem(path, record.line or None, record.offset, record.problem or "null in place of a record")
 
 
 def fold_log(

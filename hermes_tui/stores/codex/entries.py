@@ -125,11 +125,25 @@ GIANT_KEY: Final = "g:"
 """How an event without an id waits for a raw item that is too long as well."""
 
 
+PROMPTS_KEY: Final = "p:"
+"""Stands for every prompt before a compaction."""
+
+
+def is_lost(record: Record) -> bool:
+    """Whether the program drops a line: what is no JSON, and what is no UTF-8 (facts/codex.md section 7)."""
+    return record.value is None or (record.problem is not None and record.length <= len(record.raw))
+
+
 def kept_by(payload: Mapping[str, object]) -> frozenset[str]:
-    """What a ``compacted`` record leaves in the model's view, by id, or by text where items have no ids."""
+    """What a ``compacted`` record leaves in the model's view, by id, or by text where items have no ids.
+
+    One of 2025, which has only a message, leaves all prompts (facts/codex.md section 9, step 3).
+    """
     history = payload.get("replacement_history")
+    if not isinstance(history, list):
+        return frozenset((PROMPTS_KEY,))
     found: set[str] = set()
-    for item in history if isinstance(history, list) else ():
+    for item in history:
         # Thousands of items a time, nearly all with an id: no call for each.
         item_id = item.get("id") if type(item) is dict else None
         if type(item_id) is str and item_id:
@@ -185,7 +199,7 @@ class Assembler:
             self._end_waiting()
             self._compacted = True
             entry = Entry(record, Nature("summary", "user"), line.stamp, None)
-            if record.value is not None:
+            if not is_lost(record):
                 # The program loses a compaction in a damaged line, so what came before stays in its view.
                 entry.kept = kept_by(line.payload)
             self._put(entry)

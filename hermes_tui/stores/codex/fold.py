@@ -294,11 +294,8 @@ class CodexFold:
             self._odd_time = True
 
     def _damage(self, record: Record) -> None:
-        if record.problem is not None:
+        if record.problem is not None or not record.rescued:
             self._problems.append(problem_of(self._log.path, record))
-        elif not record.rescued:
-            reason = "null in place of a record"
-            self._problems.append(Problem(self._log.path, record.line or None, record.offset, reason))
 
     def feed_safely(self, record: Record) -> None:
         """The same, where nobody else counts records of an unexpected shape."""

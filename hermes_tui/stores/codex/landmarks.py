@@ -13,7 +13,7 @@ from typing import Final
 
 from hermes_tui.records import dataclass
 from hermes_tui.storage.jsonl import Record, read_piece, read_records
-from hermes_tui.stores.codex.entries import TURN_ENDS, TURN_STARTS, Entry, kept_by
+from hermes_tui.stores.codex.entries import PROMPTS_KEY, TURN_ENDS, TURN_STARTS, Entry, is_lost, kept_by
 from hermes_tui.stores.codex.live import turn_count
 from hermes_tui.stores.codex.oldest import is_oldest
 from hermes_tui.stores.codex.reader import COMPACTED, LineReader, whole_value
@@ -44,6 +44,8 @@ class Landmarks:
 
     def keeps(self, entry: Entry, key: str) -> bool:
         """Whether that compaction left this entry in the model's view."""
+        if entry.kind == "prompt" and PROMPTS_KEY in self.kept:
+            return True
         return key in self.kept or entry.text_key in self.kept
 
 
@@ -169,10 +171,10 @@ def newest_line(span: Span, mark: bytes, kind: str) -> Record | None:
 
 
 def type_of(record: Record) -> str | None:
-    """The type of a line, told by its head where it is giant or damaged inside."""
+    """The type of a line, told by its head where it is giant; ``None`` for one the program loses."""
     line = line_of(record.value)
     if line is not None:
-        return line.type
+        return None if is_lost(record) else line.type
     if record.length > len(record.raw) and COMPACTED in record.raw[:400]:
         return "compacted"
     return None

@@ -7,7 +7,7 @@ from copy import copy
 from typing import Any
 
 from hermes_tui.model import COUNTED_KINDS, MessageKind
-from hermes_tui.stores.codex.entries import TURN_ENDS, TURN_STARTS, Entry
+from hermes_tui.stores.codex.entries import PROMPTS_KEY, TURN_ENDS, TURN_STARTS, Entry
 from hermes_tui.stores.codex.rollout import Line
 
 Link = tuple[str, str | None, MessageKind, Any]
@@ -25,6 +25,8 @@ class LiveEntries:
         self._turn_start: Link | None = None
         self._turn_counted = False
         self._in_turn = False
+        self._gone: list[tuple[str, str | None]] = []
+        """Prompts that compactions dropped: id and text key."""
         self._taken_up = False
         """Turns from before it was put away are not known."""
         self.lost = False
@@ -78,21 +80,35 @@ class LiveEntries:
     def _compact(self, kept_keys: frozenset[str]) -> tuple[int, int]:
         # Without a call for each link: a long thread is compacted a hundred times, with thousands of them each.
         found: list[Link] = []
+        gone: list[tuple[str, str | None]] = []
+        all_prompts = PROMPTS_KEY in kept_keys
         dropped = loose = 0
         link = self._newest
         while link is not None:
-            if link[0] in kept_keys or link[1] in kept_keys:
+            if link[0] in kept_keys or link[1] in kept_keys or (all_prompts and link[2] == "prompt"):
                 found.append(link)
             else:
                 dropped += 1
                 loose = len(found)
+                if link[2] == "prompt":
+                    gone.append(link[:2])
             link = link[3]
+        if self._gone and (again := self._taken_back(kept_keys, {link[0] for link in found})):
+            found += again
+            loose = len(found)
+        self._gone += reversed(gone)
         # What is older than all that was dropped stays linked as it is.
         newest = found[loose] if loose < len(found) else None
         for key, text, kind, _ in reversed(found[:loose]):
             newest = (key, text, kind, newest)
         self._newest = newest
         return len(found), dropped
+
+    def _taken_back(self, kept_keys: frozenset[str], living: set[str]) -> list[Link]:
+        """Prompts that an earlier compaction dropped and this one names, newest first: the newest decides."""
+        named = [gone for gone in self._gone if not kept_keys.isdisjoint(gone)]
+        self._gone = [gone for gone in self._gone if gone not in named]
+        return [(key, text, "prompt", None) for key, text in reversed(named) if key not in living]
 
     def _roll_back(self, turns: object) -> None:
         self.lost = self.lost or self._taken_up
@@ -102,7 +118,7 @@ class LiveEntries:
     def copy(self) -> LiveEntries:
         """The same, which goes on apart."""
         made = copy(self)
-        made._turns = self._turns.copy()
+        made._turns, made._gone = self._turns.copy(), self._gone.copy()
         return made
 
     def dump(self) -> dict[str, object]:
@@ -111,13 +127,14 @@ class LiveEntries:
         links.reverse()
         # In columns: a long thread has ten thousands, and a line that is appended to it brings them here and back.
         columns = [[link[field] for link in links] for field in range(3)]
-        return {"links": columns, "lost": self.lost}
+        return {"links": columns, "lost": self.lost, "gone": self._gone}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take up the state again."""
         for key, text, kind in zip(*state["links"], strict=True):
             self._newest = (key, text, kind, self._newest)
         self._turn_start = self._newest
+        self._gone = [(key, text) for key, text in state["gone"]]
         self._taken_up, self.lost = True, state["lost"]
 
 

@@ -14,7 +14,7 @@ from hermes_tui.model import IgnoredRecord, Message, MessageHead, MessageKind, P
 from hermes_tui.records import dataclass
 from hermes_tui.storage.jsonl import BLOCK, Record, read_piece, read_records, read_records_backward
 from hermes_tui.stores.codex import items
-from hermes_tui.stores.codex.entries import TURN_ENDS, TURN_STARTS
+from hermes_tui.stores.codex.entries import TURN_ENDS, TURN_STARTS, is_lost
 from hermes_tui.stores.codex.live import turn_count
 from hermes_tui.stores.codex.oldest import first_values, is_oldest, read_document
 from hermes_tui.stores.codex.reader import COMPACTED, is_giant, whole_value
@@ -214,10 +214,8 @@ def backward(spans: Sequence[Span], ends: Mapping[str, int], ignored: list[Ignor
 
 
 def _is_lost(record: Record, path: str) -> bool:
-    """Whether the program drops a line: what is no JSON, and what is no UTF-8 (facts/codex.md section 7)."""
-    if is_oldest(path):
-        return False
-    return record.value is None or (record.problem is not None and record.length <= len(record.raw))
+    """Whether the program drops a line; a document of the oldest format is read whole."""
+    return not is_oldest(path) and is_lost(record)
 
 
 def _records_backward(span: Span, cut: int | None) -> Iterator[Record]:

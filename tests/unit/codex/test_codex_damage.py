@@ -304,7 +304,13 @@ def test_autumn_2025_format(tmp_path: Path) -> None:
     assert (row.title, row.source, row.model, row.cwd) == ("old question", "vscode", "gpt-5-codex", "/home/ana/old")
     assert row.usage is not None
     assert (row.request_count, row.usage.prompt_size, row.usage.cache_read, row.usage.output) == (2, 250, 120, 12)
-    assert [kind for kind, _ in texts(store)] == ["context", "prompt", "reply", "summary", "prompt", "reply"]
+    assert [(head.kind, head.state) for head in heads_of(store)] == [
+        ("context", "compacted"), ("prompt", "live"), ("reply", "compacted"), ("summary", "live"), ("prompt", "live"),
+        ("reply", "live"),
+    ]  # fmt: skip
+    assert row.message_count == 3
+    [node] = store.lineage(SessionId(THREAD)).nodes
+    assert [(each.kept, each.dropped) for each in node.compactions] == [(1, 1)]
     recovery = store.recovery(SessionId(THREAD))
     assert [message.text for message in recovery.messages] == [
         "old question", "what was said", "newer question", "newer answer",

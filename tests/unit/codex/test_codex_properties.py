@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hermes_tui.model import COUNTED_KINDS, PowerCut, SessionId, StoreRef
 from hermes_tui.storage.jsonl import Record, read_records
 from hermes_tui.stores.codex.discovery import walk
-from hermes_tui.stores.codex.entries import TEXT_KEY, Entry, kept_by
+from hermes_tui.stores.codex.entries import PROMPTS_KEY, TEXT_KEY, Entry, kept_by
 from hermes_tui.stores.codex.fold import CodexFold
 from hermes_tui.stores.codex.items import Nature
 from hermes_tui.stores.codex.live import LiveEntries
@@ -207,7 +207,7 @@ def test_a_compaction_keeps_what_it_names_in_its_order(kept: list[set[int]]) -> 
         ([{"id": "a"}, {"role": "user", "content": [{"type": "input_text", "text": "go"}]}], {"a", f"{TEXT_KEY}go"}),
         ([{"id": ["a"]}, {"id": 7}, {"id": ""}, "a", None, {"id": "b"}], {"b"}),
         ([], set()),
-        (None, set()),
+        (None, {PROMPTS_KEY}),
     ],
 )
 def test_what_a_compaction_names_as_kept(history: object, kept: set[str]) -> None:

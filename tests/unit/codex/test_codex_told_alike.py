@@ -39,8 +39,8 @@ def mirrored(store: CodexStore, home: Path) -> LogSummary:
 
 
 def told(home: Path, lines: list[str]) -> LogSummary:
-    """What each way to read these lines says of them."""
-    write(home, lines)
+    """What each way to read these lines says of them; a lone surrogate stands for a byte that is no UTF-8."""
+    write(home, [text.encode("utf-8", "surrogateescape") for text in lines])
     store = open_home(home)
     [log] = store.logs()
     exact = looked_at(store, log)
@@ -103,6 +103,31 @@ def test_of_two_events_that_say_the_same_one_reply_is_the_twin_of_one(tmp_path: 
     again = event("agent_message", 12, message="late")
     lines = [meta(), began(), *PROMPT, again, again, said("assistant", "late", "msg_late", 13), ENDED]
     assert told(tmp_path / "home", lines).row.message_count == 3
+
+
+def kept(*names: str) -> str:
+    history = [{"type": "message", "role": "user", "id": name, "content": []} for name in names]
+    return line("compacted", {"message": "so far", "replacement_history": history}, 15)
+
+
+@pytest.mark.parametrize(
+    ("compactions", "shown"),
+    [
+        ([kept("msg_u011", "msg_next")], 3),
+        ([kept("msg_next"), kept("msg_u011", "msg_next")], 3),
+        ([kept(), kept("msg_u011"), kept("msg_u011")], 2),
+        ([kept(), event("thread_rolled_back", 16, num_turns=1), kept("msg_u011")], 2),
+        ([line("compacted", {"message": "so far"}, 15), kept("msg_u011")], 2),
+        ([kept("msg_u011"), kept("msg_next").replace("so far", "\udcff")], 2),
+    ],
+)
+@pytest.mark.parametrize("paginated", [False, True])
+def test_the_newest_compaction_decides_which_prompts_are_live(
+    tmp_path: Path, compactions: list[str], shown: int, paginated: bool
+) -> None:
+    begun = meta(history_mode="paginated") if paginated else meta()
+    lines = [begun, *turn(1, "first", "answer", 0), began(), *PROMPT, *compactions, said("assistant", "late"), ENDED]
+    assert told(tmp_path / "home", lines).row.message_count == shown
 
 
 @pytest.mark.parametrize("size", [1010, 5000])
