@@ -18,6 +18,8 @@ from hermes_tui.stores.log_source import LogFile
 
 KNOWN_GENERATION: Final = 5
 """The generation these columns were checked against (codex-cli 0.171.0)."""
+BEHIND_SECONDS: Final = 2.0
+"""A rollout written to so long after its mirror row counts as newer: the row is written right after the line."""
 _COLUMNS: Final = (
     "id", "rollout_path", "title", "name", "preview", "first_user_message", "source", "model_provider", "cwd", "model",
     "git_branch", "created_at_ms", "created_at", "updated_at_ms", "updated_at", "archived", "agent_nickname",
@@ -167,6 +169,11 @@ def _time(values: Mapping[str, object], column: str) -> float | None:
     if isinstance(milliseconds, int | float) and milliseconds:
         return sane(milliseconds / 1000)
     return sane(values.get(column))
+
+
+def is_behind(row: MirrorRow, at: float | None) -> bool:
+    """Whether a rollout that was written to then, Unix seconds, holds lines that are newer than its row."""
+    return at is not None and row.updated is not None and at - row.updated > BEHIND_SECONDS
 
 
 def preference(log: LogFile, row: MirrorRow | None) -> tuple[bool, str, bool, int]:

@@ -33,6 +33,7 @@ from hermes_tui.stores.codex.agent_mirror import (
     AgentMirror,
     MirrorRow,
     indexed_names,
+    is_behind,
     matched_rows,
     mirror_files,
     preference,
@@ -57,8 +58,6 @@ from hermes_tui.stores.logs import PEEKS_KEPT, LogIndex, LogStore, Peeked, with_
 from hermes_tui.stores.protocol import ChangeVerb, Transcript
 from hermes_tui.text import RawText
 
-BEHIND_SECONDS: Final = 2.0
-"""A rollout written to so long after its mirror row counts as newer: the row is written right after the line."""
 VARIABLE: Final = "CODEX_HOME"
 _VERBS: Final[frozenset[ChangeVerb]] = frozenset({"archive", "unarchive", "delete"})
 """Changes the program itself has a command for, of the same name."""
@@ -177,10 +176,10 @@ class CodexStore(LogStore):
         """The mirror's row when nothing was written since, else a peek that keeps what only the mirror knows."""
         if row is None:
             return self.peeked(log)
-        if row.updated is not None and log.mtime - row.updated <= BEHIND_SECONDS:
+        if row.updated is not None and not is_behind(row, log.mtime):
             return self._mirror_row(row, log)
         peeked = self.peeked(log)
-        if _is_behind(row, peeked):
+        if is_behind(row, peeked.last_active_at):
             behind.append(row.id)
         return replace(peeked, origin="agent-mirror", pinned=row.pinned)
 
@@ -349,9 +348,14 @@ class CodexStore(LogStore):
             return row
         if row.lineage_kind == "fork" and row.parent_id is not None:
             row = replace(row, preview=self._source_prompt(row.parent_id) or row.preview)
-        if row.lineage_kind == "fork" or row.parts > 1:
+        if row.lineage_kind == "fork" or row.parts > 1 or self._is_segment(row.id):
             row = self._over_files(row, summaries, ends)
         return row
+
+    def _is_segment(self, thread: SessionId) -> bool:
+        """Whether a later segment is all that is left of a reverted thread; by the index at hand, for rows are many."""
+        logs = () if self._index is None else self._index[1].logs_of.get(thread, ())
+        return any(read_name(log.path.rpartition("/")[2]).segment for log in logs)
 
     def _source_prompt(self, thread: SessionId) -> RawText | None:
         """The first prompt of the thread a fork came from, up to where that began."""
@@ -591,10 +595,3 @@ class CodexStore(LogStore):
         """See :meth:`Store.interrupt`."""
         super().interrupt()
         self._interrupts.interrupt()
-
-
-def _is_behind(row: MirrorRow, peeked: SessionRow) -> bool:
-    """Whether the rollout holds lines written after the mirror's row."""
-    if peeked.last_active_at is None or row.updated is None:
-        return False
-    return peeked.last_active_at - row.updated > BEHIND_SECONDS

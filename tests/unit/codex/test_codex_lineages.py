@@ -169,6 +169,16 @@ def test_a_segment_without_its_first_line_still_follows_the_cut(tmp_path: Path) 
     assert [problem.path for problem in store.transcript([SessionId(first.thread_id)]).problems] == [str(path)]
 
 
+def test_a_segment_that_is_all_that_is_left_of_a_thread_cannot_be_resumed(tmp_path: Path) -> None:
+    first, second = reverted(tmp_path, 5)
+    first.save().unlink()
+    second.save()
+    store = open_home(tmp_path)
+    [row] = store.rows([SessionId(first.thread_id)])
+    assert (row.parts, row.resumable, row.problems) == (1, False, 1)
+    assert "history is missing" in store.recovery(row.id).ignored[0].reason
+
+
 def test_a_revert_back_into_the_first_segment_leaves_the_second_as_rewound(tmp_path: Path) -> None:
     first = talk(tmp_path, random.Random(2))
     exchange(first, "one")
