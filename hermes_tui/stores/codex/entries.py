@@ -20,6 +20,7 @@ from hermes_tui.stores.codex.rollout import RESPONSE_ITEMS, SETTINGS_TYPES, Line
 
 LOOKAHEAD: Final = 64
 """Lines within which a twin must come; the program writes them next to each other."""
+GIVEN: Final = -1
 TITLE_LENGTH: Final = 1000
 """Characters of a prompt that are kept for title and preview."""
 QUIET_EVENTS: Final = frozenset(
@@ -95,7 +96,7 @@ class Entry:
         self.dead = False
         """Its twin took its place."""
         self.due = 0
-        """The line count at which it no longer waits; 0: it does not wait."""
+        """The line count at which it no longer waits; 0: it does not wait; :data:`GIVEN`: it waited in vain."""
         self.kept: frozenset[str] | None = None
         """Of a compaction, what stayed in the model's view: ids, and texts of prompts (:func:`kept_by`)."""
 
@@ -361,6 +362,8 @@ class Assembler:
                 if entry.due and entry.kind == "prompt" and not entry.event and self._user_events:
                     # Every prompt of this file has its event; a user message without one was injected.
                     entry.kind = "context"
+                if entry.due:
+                    entry.due = GIVEN
                 self._sink(entry)
             queue.popleft()
 
@@ -426,10 +429,12 @@ class Assembler:
     def _claim(self, key: str) -> bool:
         """The raw twin of a waiting event came: the event is no entry."""
         waiting = self._waiting.get(key)
-        if not waiting:
-            return False
-        waiting.pop(0).dead = True
-        return True
+        while waiting:
+            event = waiting.pop(0)
+            if event.due != GIVEN:
+                event.dead = True
+                return True
+        return False
 
     # ------------------------------------------------------------------------------------------------- events
 
@@ -517,6 +522,8 @@ class Assembler:
         """Whether the raw message of this prompt stands before it; a giant one may be its own."""
         for place in range(len(self._users) - 1, -1, -1):
             raw, typed, whole = self._users[place]
+            if raw.kind == "context":
+                continue  # given so already, for no event came in time
             if typed == text or (text and text in whole):
                 raw.kind, raw.due = "prompt", 0
                 raw.text = (text or typed)[:TITLE_LENGTH]

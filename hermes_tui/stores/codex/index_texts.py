@@ -129,19 +129,24 @@ class CodexTexts:
             if not self._told(keys, line):
                 self._held.append(_Held(text, keys, line + LOOKAHEAD))
             return []
+        before: list[LogText] = []
         if self._held:
             twin = next((held for held in self._held if not set(keys).isdisjoint(held.keys)), None)
             if twin is not None:
                 self._held.remove(twin)
+                before = [] if line <= twin.text.record.line + 1 else [twin.text]
+                # Its text was told by that event; by its id every event may know it.
+                keys = tuple(key for key in keys if key[0] == "i" or key not in twin.keys)
         self.met(line, keys)
-        return [text]
+        return [*before, text]
 
     def _told(self, keys: tuple[str, ...], line: int) -> bool:
         """Whether a raw item before this line says the same; a text is told by one event only."""
         self._pass(line)
         for key in reversed(keys):
-            for _, left in self._raw:
-                if key in left:
+            for due, left in self._raw:
+                # A raw prompt may have been given as context in between, where its turn ended.
+                if key in left and (key[0] != "u" or line <= due - LOOKAHEAD + 1):
                     if key[0] != "i":
                         left.remove(key)
                     return True

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from hermes_tui.records import dataclass
-from hermes_tui.storage.jsonl import Record, read_piece, read_records
+from hermes_tui.storage.jsonl import GIANT_LINE, Record, read_piece, read_records
 from hermes_tui.stores.codex.entries import PROMPTS_KEY, TURN_ENDS, TURN_STARTS, Entry, is_lost, kept_by
 from hermes_tui.stores.codex.live import turn_count
 from hermes_tui.stores.codex.oldest import is_oldest
@@ -159,7 +159,7 @@ def newest_line(span: Span, mark: bytes, kind: str) -> Record | None:
     """
     if _is_packed(span.path):
         newest = None
-        for packed in read_records(span.path, end=span.end, wants=lambda raw: mark in raw[:400]):
+        for packed in read_records(span.path, end=span.end, wants=lambda raw: mark in raw):
             if type_of(packed) == kind:
                 newest = packed
         return newest
@@ -198,10 +198,12 @@ def _marks_backward(span: Span, mark: bytes) -> Iterator[int]:
 
 
 def _line_around(path: str, place: int, end: int | None) -> Record | None:
-    """The line a byte lies in, when the byte lies near its beginning, where types stand."""
-    low = max(0, place - 400)
-    before = read_piece(path, low, place - low)
-    newline = before.rfind(b"\n")
+    """The line a byte lies in; types stand near its beginning, unless somebody sorted the keys."""
+    reach, low, newline = 400, place, -1
+    while newline < 0 and low > 0 and reach <= 8 * GIANT_LINE:
+        low = max(0, place - reach)
+        newline = read_piece(path, low, place - low).rfind(b"\n")
+        reach *= 8
     if newline < 0 and low > 0:
         return None
     return next(read_records(path, offset=low + newline + 1, end=end), None)

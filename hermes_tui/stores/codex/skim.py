@@ -289,6 +289,10 @@ class CodexSkim:
         return same
 
     def _turn_start(self, found: re.Match[bytes], raw: bytes, _: int) -> bool:
+        try:
+            orjson.loads(raw)
+        except orjson.JSONDecodeError:
+            return False  # what it parts in fold and index is not joined again when its damage is found later
         window = _WINDOW.search(raw, found.end())
         self._fold.turn_started(0 if window is None else int(window[1]))
         if self._texts is not None:
@@ -300,6 +304,8 @@ class CodexSkim:
         if raw.find(_ERROR_KEY, found.end()) >= 0:
             return False
         self._fold.turn_ended()
+        if self._replies_told:
+            self._index_lost_replies()
         return True
 
     # ------------------------------------------------------------------------------------------------- parsed
@@ -335,8 +341,8 @@ class CodexSkim:
         stamp = get("timestamp")
         if type(payload) is not dict or (get("type"), payload.get("type")) != _PARSED[kind] or type(stamp) is not str:
             return False
-        if not stamp or "items" in value:
-            return False  # a document, told so by a key behind the others
+        if stamp.encode() != raw[_STAMP] or "items" in value:
+            return False  # a time that comes twice, or a document, told so by a key behind the others
         if kind == _REPLY:
             return self._reply(raw, line, offset, stamp, payload)
         if kind == _USER:
@@ -402,8 +408,7 @@ class CodexSkim:
         texts, say = self._texts, self._say
         if texts is None:
             return
-        usual = stamp.encode() == raw[_STAMP]
-        at = usual_seconds(stamp) if usual else seconds(stamp)
+        at = usual_seconds(stamp)
         if texts.holds or not text:
             self._tell(texts.known(LogText(_record(raw, line, offset), text, at), keys, event=False))
             return

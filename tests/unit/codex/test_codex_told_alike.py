@@ -10,7 +10,7 @@ import pytest
 from hermes_tui.mirror.backfill import Backfill
 from hermes_tui.mirror.codec import load_summary
 from hermes_tui.mirror.database import MirrorDatabase
-from hermes_tui.model import COUNTED_KINDS
+from hermes_tui.model import COUNTED_KINDS, SessionId
 from hermes_tui.stores.codex.fold import CodexFold
 from hermes_tui.stores.codex.skim import passed_over
 from hermes_tui.stores.codex.store import CodexStore
@@ -91,6 +91,21 @@ def test_a_reply_far_from_its_event_is_told_by_both(
         *turn(1, "first", "answer", 0), began(), *PROMPT, first, *between, said("assistant", "late", item, 14), ENDED,
     ]  # fmt: skip
     assert told(tmp_path / "home", lines).row.message_count == shown
+
+
+def test_a_turn_that_does_not_begin_after_all_parts_nothing(tmp_path: Path) -> None:
+    """An event, its raw message behind the end of the turn, and another event: two prompts, and search finds them."""
+    home = tmp_path / "home"
+    damaged = began().replace('"turn_id"', '"turn_id"x')
+    asked = event("user_message", 11, message="next")
+    lines = [meta(), *turn(1, "first", "answer", 0)[:-1], asked, ENDED, damaged, *PROMPT, ENDED]
+    assert told(home, lines).row.message_count == 4
+    store = open_home(home)
+    database = MirrorDatabase(tmp_path / "own" / "mirror.sqlite")
+    found = {line for (line,) in database.rows("SELECT line FROM texts")}
+    database.close()
+    prompts = {head.line for batch in store.transcript([SessionId(THREAD)]).heads() for head in batch}
+    assert prompts <= found
 
 
 def test_an_event_of_a_tool_that_names_nothing_has_no_twin(tmp_path: Path) -> None:
