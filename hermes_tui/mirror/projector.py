@@ -254,7 +254,8 @@ def project_tools(store: LogStore, log: LogFile, known: Known, most_bytes: int) 
             offset, line = record.offset, record.line
             break
         damaged = damaged or store.misread(record)
-        if record.complete and texts.phase(record.raw) in _TOOLS:
+        # What was cut out of a damaged line may be of any kind, whatever the line begins with.
+        if record.complete and (record.rescued or texts.phase(record.raw) in _TOOLS):
             found.extend(_indexed(texts.texts(record), known.log.mtime))
     else:
         offset, line = end, known.place.line if known.place is not None else line

@@ -100,12 +100,27 @@ def test_a_turn_that_does_not_begin_after_all_parts_nothing(tmp_path: Path) -> N
     asked = event("user_message", 11, message="next")
     lines = [meta(), *turn(1, "first", "answer", 0)[:-1], asked, ENDED, damaged, *PROMPT, ENDED]
     assert told(home, lines).row.message_count == 4
-    store = open_home(home)
-    database = MirrorDatabase(tmp_path / "own" / "mirror.sqlite")
+    assert set(shown_lines(home)) <= indexed_lines(tmp_path)
+
+
+def test_what_is_cut_out_of_a_damaged_line_of_no_words_is_indexed(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    glued = record("resp_1", 10, 0, 1)[:-9] + "\0" + said("user", "next")
+    told(home, [meta(), *turn(1, "first", "answer", 0), glued])
+    assert shown_lines(home)[-1] == 10
+    assert set(shown_lines(home)) <= indexed_lines(tmp_path)
+
+
+def shown_lines(home: Path) -> list[int | None]:
+    transcript = open_home(home).transcript([SessionId(THREAD)])
+    return [head.line for batch in transcript.heads() for head in batch]
+
+
+def indexed_lines(folder: Path) -> set[int]:
+    database = MirrorDatabase(folder / "own" / "mirror.sqlite")
     found = {line for (line,) in database.rows("SELECT line FROM texts")}
     database.close()
-    prompts = {head.line for batch in store.transcript([SessionId(THREAD)]).heads() for head in batch}
-    assert prompts <= found
+    return found
 
 
 def test_an_event_of_a_tool_that_names_nothing_has_no_twin(tmp_path: Path) -> None:
