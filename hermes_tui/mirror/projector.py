@@ -253,9 +253,10 @@ def project_tools(store: LogStore, log: LogFile, known: Known, most_bytes: int) 
         if record.offset - known.tools_offset >= most_bytes:
             offset, line = record.offset, record.line
             break
-        damaged = damaged or store.misread(record)
-        # What was cut out of a damaged line may be of any kind, whatever the line begins with.
-        if record.complete and (record.rescued or texts.phase(record.raw) in _TOOLS):
+        odd = store.misread(record)
+        damaged = damaged or odd
+        # Such a line, and what was cut out of a damaged one, may be of any kind, whatever it begins with.
+        if record.complete and (odd or record.rescued or texts.phase(record.raw) in _TOOLS):
             found.extend(_indexed(texts.texts(record), known.log.mtime))
     else:
         offset, line = end, known.place.line if known.place is not None else line

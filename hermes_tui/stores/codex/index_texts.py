@@ -37,6 +37,8 @@ _EVENT_MARKS: Final = {
     "agent_reasoning_raw_content": "s", "Reasoning": "s",
 }  # fmt: skip
 """What an event says, as its raw item says it."""
+_TWINS: Final = frozenset({"reply", "reasoning", "tool-result"})
+"""Kinds of raw items that events of the same id repeat."""
 _GLUED: Final = b'}{"'
 """Stands in a line that holds another record behind its first: the transcript shows that too."""
 _TALK_ITEM: Final = re.compile(rb'"item"\s*:\s*\{\s*"type"\s*:\s*"(?:UserMessage|AgentMessage|Plan)"')
@@ -183,9 +185,9 @@ def _keys(line: Line, said: Nature | None, text: str) -> Iterator[str]:
             yield from (f"i{name}" for key in ("id", "call_id") if (name := string(holder.get(key))) is not None)
         return
     yield ("t" if said is None else _MARKS.get(said.kind, "t")) + text
-    if said is not None and said.kind != "tool-call":
+    if said is not None and said.kind in _TWINS:
         # A call names the same id as its output, whose event must not vanish when the output was lost.
-        name = said.call_id or string(line.payload.get("id"))
+        name = said.call_id if said.kind == "tool-result" else string(line.payload.get("id"))
         if name is not None:
             yield f"i{name}"
 

@@ -184,3 +184,13 @@ def test_a_key_that_comes_twice_counts_as_a_parser_counts_it(tmp_path: Path, at:
     lines[-1] = f"{lines[-1][:at]},{twice}{lines[-1][at:]}"
     assert passed_over(lines[-1].encode())
     told(tmp_path / "home", lines)
+
+
+@pytest.mark.parametrize("kind", ["new_thing", 7])
+def test_an_event_is_indexed_whose_raw_item_is_of_an_unknown_type(tmp_path: Path, kind: object) -> None:
+    home = tmp_path / "home"
+    raw = line("response_item", {"type": kind, "id": "rs_1", "summary": []}, 13)
+    item = {"type": "Reasoning", "id": "rs_1", "summary_text": ["think first"]}
+    thought = event("item_completed", 12, thread_id=THREAD, turn_id=TURN, item=item)
+    told(home, [meta(history_mode="paginated"), began(), *PROMPT, thought, raw, ENDED])
+    assert set(shown_lines(home)) <= indexed_lines(tmp_path)
