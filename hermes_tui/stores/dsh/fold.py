@@ -91,8 +91,8 @@ class EventFold:
         state = self.state
         if state.refusal is not None:
             return
-        if event.seq != state.expected and not state.broken:
-            reason = f"sequence number {event.seq} where {state.expected} was due"
+        if event.seq != state.met.due and not state.broken:
+            reason = f"sequence number {event.seq} where {state.met.due} was due"
             self.spoil(BadRow(reason, event.line, event.offset))
         if not state.broken:
             self._apply(event)
@@ -107,10 +107,9 @@ class EventFold:
         state.corrupt = state.corrupt or state.broke_at
         waiting, state.suspended, state.broken = state.suspended, [], False
         for event in waiting:
-            if event.seq < state.expected:
-                # Seen before: a row that was written twice must not be counted twice.
-                continue
-            self._apply(event)
+            # A row that was written twice must not be counted twice.
+            if state.met.fits(event.seq):
+                self._apply(event)
 
     def _apply(self, event: Event) -> None:
         state = self.state
@@ -120,7 +119,7 @@ class EventFold:
             reason = f"unknown event type {event.type!r} (seq {event.seq}), not marked as ignorable"
             self.refuse(_at(reason, event.line), event.line, event.offset)
             return
-        state.expected = event.seq + event.span
+        state.met.meet(event.seq, event.span)
         state.events += event.span
         self._end_of_seed(event)
         if event.at is None:
@@ -149,6 +148,7 @@ class EventFold:
     def _forget_inherited(self, below: int) -> None:
         state = self.state
         state.inherited, state.cut = below, True
+        state.odd_inherited = state.met.above(below)
         state.requests, state.apart, state.compactions, state.models, state.calls = [], [], [], [], {}
         state.weights.clear()
         state.queued.clear()

@@ -11,6 +11,7 @@ from hermes_tui.records import dataclass
 from hermes_tui.stores.dsh.content import json_bytes, json_value
 from hermes_tui.stores.dsh.events import BadRow, Event, Replace
 from hermes_tui.stores.dsh.format import Header
+from hermes_tui.stores.dsh.sequence import Numbers
 
 
 @dataclass(slots=True)
@@ -24,8 +25,8 @@ class DshState:
     refused_offset: int | None = None
     corrupt: str | None = None
     """Why its own program does not open it, though it can be read here."""
-    expected: int = 0
-    """The sequence number that comes next."""
+    met: Numbers = field(default_factory=Numbers)
+    """The sequence numbers of the events taken in."""
     bad: list[BadRow] = field(default_factory=list)
     suspended: list[Event] = field(default_factory=list)
     """Events behind a bad row, until a turn ends (corrupt) or the log does (they are dropped)."""
@@ -39,6 +40,8 @@ class DshState:
     """What left the surface: its sequence number and that of the event which took its place."""
     inherited: int = 0
     """Sequence numbers below this are the parent's."""
+    odd_inherited: list[list[int]] = field(default_factory=list)
+    """Runs of numbers above it that were copied as well: damage had changed them."""
     cut: bool = False
     """Whether the end of what was inherited has been met."""
     title: str | None = None
@@ -85,6 +88,7 @@ def load_state(dumped: bytes) -> DshState:
     values = json_value(dumped)
     if values["header"] is not None:
         values["header"] = Header(**values["header"])
+    values["met"] = Numbers(**values["met"])
     values["bad"] = [BadRow(**row) for row in values["bad"]]
     values["suspended"] = [_event(event) for event in values["suspended"]]
     for name in ("weights", "replaced"):

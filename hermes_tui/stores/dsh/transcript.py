@@ -25,6 +25,7 @@ from hermes_tui.stores.dsh.content import entry_id, raw_text
 from hermes_tui.stores.dsh.entries import Entry, Reading
 from hermes_tui.stores.dsh.events import MOST_WHOLE, Event
 from hermes_tui.stores.dsh.fold import EventFold
+from hermes_tui.stores.dsh.sequence import Numbers
 from hermes_tui.stores.dsh.state import DshState
 from hermes_tui.stores.giant_text import GiantText
 from hermes_tui.stores.logs import LogFile
@@ -168,18 +169,23 @@ def entry_of(state: DshState, event: Event, part: int) -> Entry | None:
 def kept_events(events: Iterator[Event], state: DshState) -> Iterator[Event]:
     """The events the fold took in: without what stands there twice and what follows a row that ends the session."""
     dropped = {(event.seq, event.line) for event in state.suspended}
-    due = 0
+    met = Numbers()
     for event in events:
-        if event.seq >= due and (event.seq, event.line) not in dropped:
-            due = event.seq + event.span
+        if met.fits(event.seq) and (event.seq, event.line) not in dropped:
+            met.meet(event.seq, event.span)
             yield event
 
 
 def state_of(event: Event, fold: EventFold) -> MessageState:
     """What became of an event: copied from the parent, taken from the surface, or still there."""
-    if event.seq < fold.state.inherited or fold.all_inherited:
+    state = fold.state
+    if event.seq < state.inherited or fold.all_inherited or _within(event.seq, state.odd_inherited):
         return "inherited"
-    return "compacted" if event.seq in fold.state.replaced else "live"
+    return "compacted" if event.seq in state.replaced else "live"
+
+
+def _within(number: int, runs: list[list[int]]) -> bool:
+    return any(first <= number < behind for first, behind in runs)
 
 
 def head_of(session_id: SessionId, path: str, event: Event, entry: Entry, state: MessageState) -> MessageHead:

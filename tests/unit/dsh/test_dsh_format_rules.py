@@ -159,6 +159,35 @@ def test_a_row_written_twice_is_counted_once(tmp_path: Path) -> None:
     assert texts(messages_of(store, "session-a"), "reply") == ["eins", "zwei"]
 
 
+def _renumbered(line: bytes, number: int) -> bytes:
+    return json.dumps({**json.loads(line), "seq": number}).encode()
+
+
+def test_one_number_that_is_far_too_high_hides_nothing_behind_it(tmp_path: Path) -> None:
+    log = Log().talk("one", "eins").talk("two", "zwei").talk("three", "drei")
+    log.lines[8] = _renumbered(log.lines[8], 1_200)
+    log.lines.insert(10, log.lines[9])
+    log.write(tmp_path)
+    store = opened(tmp_path)
+    row = rows_of(store)["session-a"]
+    assert (row.message_count, row.usage, row.resumable) == (6, Usage(9, 60, 300, 30), False)
+    messages = messages_of(store, "session-a")
+    assert texts(messages) == ["one", "eins", "two", "zwei", "three", "drei"]
+    assert problems_of(store, "session-a") == ["sequence number 1200 where 8 was due"]
+
+
+def test_a_number_changed_in_what_a_fork_copied_stays_the_parents(tmp_path: Path) -> None:
+    fork = Log("fork", parentSession="gone", isSeeded=True).talk("one", "eins").talk("two", "zwei")
+    fork.lines[8] = _renumbered(fork.lines[8], 1_200)
+    fork.event("session/end-seed", {"inherited": True})
+    fork.talk("own", "eigen").write(tmp_path)
+    store = opened(tmp_path)
+    assert rows_of(store)["fork"].message_count == 2
+    messages = messages_of(store, "fork")
+    assert texts(messages, "prompt", "inherited") == ["one", "two"]
+    assert texts(messages, state="live") == ["own", "eigen"]
+
+
 @pytest.mark.parametrize("compressed", [False, True])
 def test_every_cut_of_the_last_turn_opens_up_to_the_last_whole_row(tmp_path: Path, compressed: bool) -> None:
     log = Log().talk("one", "eins")
