@@ -39,8 +39,8 @@ def session_of_folder(name: str) -> SessionId:
 
 
 def is_project(name: str) -> bool:
-    """Whether a folder of a session root is one for a project."""
-    return name == NO_CWD or (len(name) > 4 and _PROJECT.fullmatch(name) is not None)
+    """Whether a folder of a session root is named as the real program names those of projects; ``----`` is ``/``."""
+    return name == NO_CWD or _PROJECT.fullmatch(name) is not None
 
 
 @dataclass(slots=True)
@@ -71,6 +71,8 @@ def session_root(path: Path) -> Path:
 def walk(root: Path) -> Walk:
     """Find every session's log; symlinks are followed, the same file reached twice is one.
 
+    Any folder may be a project's, but one of another name only where it holds logs (facts/dsh.md section 6).
+
     Raises:
         OSError: the root cannot be read.
     """
@@ -78,7 +80,8 @@ def walk(root: Path) -> Walk:
     seen: set[tuple[int, int]] = set()
     best: dict[SessionId, tuple[int, LogFile]] = {}
     with os.scandir(root) as entries:
-        projects = sorted(entry.path for entry in entries if is_project(entry.name) and _is_folder(entry))
+        folders = [entry for entry in entries if _is_folder(entry)]
+    projects = sorted(entry.path for entry in folders if is_project(entry.name) or _holds_log(entry.path))
     for project in projects:
         for folder in _session_folders(project, found):
             choice = _newest(folder, found, seen)

@@ -62,6 +62,20 @@ def test_sessions_without_a_folder_are_found(tmp_path: Path) -> None:
     assert rows_of(opened(tmp_path))["session-a"].cwd is None
 
 
+@pytest.mark.parametrize("project", ["----", "kept by hand"])
+def test_project_folders_of_any_name_are_walked(tmp_path: Path, project: str) -> None:
+    Log("session-b").talk().write(tmp_path)
+    Log(cwd="/").talk().write(tmp_path, project=project)
+    (tmp_path / "sessions" / "empty" / "session-c").mkdir(parents=True)
+    assert rows_of(opened(tmp_path)).keys() == {"session-a", "session-b"}
+
+
+def test_sessions_of_the_topmost_folder_make_a_store(tmp_path: Path) -> None:
+    assert project_folder("/") == "----"
+    Log(cwd="/").talk().write(tmp_path, project="----")
+    assert PACKAGE.recognise(tmp_path)
+
+
 def test_folder_of_a_session_comes_from_its_header_not_its_path(tmp_path: Path) -> None:
     Log(cwd="/a/b").talk().write(tmp_path, project="--a-b--")
     Log("session-b", cwd="/a-b").talk().write(tmp_path, project="--a-b--")
