@@ -149,7 +149,7 @@ class EventFold:
         state = self.state
         state.inherited, state.cut = below, True
         state.odd_inherited = state.met.above(below)
-        state.requests, state.apart, state.compactions, state.models, state.calls = [], [], [], [], {}
+        state.requests, state.apart, state.compactions, state.models, state.called = [], [], [], [], 0
         state.weights.clear()
         state.queued.clear()
         state.inbox.clear()
@@ -286,7 +286,9 @@ class EventFold:
         source = mapping(message.get("source"))
         for block in items(message.get("content")):
             if block.get("type") == "tool-call":
-                self._called(block.get("id"), event)
+                # Some models count their calls anew in each reply: the same id is another call.
+                self.state.called += 1
+                self.state.calls[text_of(block.get("id"))] = None
         model, provider = text_or_none(source.get("model")), text_or_none(source.get("provider"))
         self._requested(event, usage, model, provider, text_or_none(message.get("id")))
 
@@ -295,16 +297,12 @@ class EventFold:
         self._requested(event, usage, None, None, None)
 
     def _tool_call(self, event: Event) -> None:
-        if self._called(event.data.get("callId"), event):
+        call_id = text_of(event.data.get("callId"))
+        if not call_id or call_id not in self.state.calls:
             # No reply shows it: the call is an entry of its own.
             self.state.weights[event.seq] = 1
-
-    def _called(self, call_id: object, event: Event) -> bool:
-        """Note a tool call; whether it was not known before."""
-        name = text_of(call_id) or f"seq-{event.seq}"
-        known = name in self.state.calls
-        self.state.calls[name] = None
-        return not known
+            self.state.called += 1
+            self.state.calls[call_id] = None
 
     def _requested(
         self, event: Event, usage: object, model: str | None, provider: str | None, message_id: str | None
@@ -403,7 +401,7 @@ class EventFold:
             provider=raw_text(state.provider),
             last_active_at=latest(state.last_at, row.started_at),
             message_count=sum(state.weights.values()) if own else 0,
-            tool_call_count=len(state.calls) if own else 0,
+            tool_call_count=state.called if own else 0,
             resumable=row.resumable and state.corrupt is None,
             problems=len(problems),
             compactions=len(state.compactions) if own else 0,

@@ -96,6 +96,8 @@ class _Repair:
             for block in items(mapping(event.data.get("message")).get("content")):
                 if block.get("type") == "tool-call" and isinstance(block.get("id"), str):
                     self._open[block["id"]] = (event, text_or_none(block.get("name")))
+                    # An earlier call of the same id says nothing of this one.
+                    self._started.discard(block["id"])
         elif event.type == "tool/call":
             self._started.add(text_of(event.data.get("callId")))
         elif event.type == "tool/result":

@@ -52,8 +52,10 @@ class DshState:
     provider: str | None = None
     window: int | None = None
     models: list[str] = field(default_factory=list)
+    called: int = 0
+    """Own tool calls."""
     calls: dict[str, None] = field(default_factory=dict)
-    """Own tool calls by id."""
+    """The ids of all tool calls, the parent's too."""
     queued: dict[str, str] = field(default_factory=dict)
     """Prompts from the inbox that no message carries yet, by id."""
     inbox: dict[str, list[str]] = field(default_factory=dict)

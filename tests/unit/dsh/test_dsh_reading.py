@@ -350,3 +350,31 @@ def test_call_made_by_a_program_is_shown_where_no_reply_holds_it(tmp_path: Path)
     (result,) = [m for m in messages if m.head.kind == "tool-result"]
     assert (result.head.tool_name, result.head.tool_call_id, result.text) == ("bash", "c1", "out")
     assert rows_of(opened(tmp_path))["session-a"].tool_call_count == 2
+
+
+def test_calls_of_one_id_are_as_many_as_the_replies_that_make_them(tmp_path: Path) -> None:
+    log = Log()
+    for _ in range(3):
+        log.begin()
+        log.user("go")
+        log.reply("", used(1, 1, 1, 1), call=("call_0", "bash"))
+        log.event("tool/call", {"turn": log.turn, "step": 1, "callId": "call_0", "name": "bash", "arguments": "{}"})
+        log.result("call_0", "out")
+        log.end()
+    log.write(tmp_path)
+    assert rows_of(opened(tmp_path))["session-a"].tool_call_count == 3
+
+
+def test_a_call_copied_before_it_was_started_is_the_parents(tmp_path: Path) -> None:
+    fork = Log("fork", parentSession="gone", isSeeded=True)
+    fork.begin()
+    fork.user("go")
+    fork.reply("", used(1, 1, 1, 1), call=("c1", "fork"))
+    fork.event("session/end-seed", {"inherited": True})
+    fork.event("tool/call", {"turn": 1, "step": 1, "callId": "c1", "name": "fork", "arguments": "{}"})
+    fork.result("c1", "you are the fork")
+    fork.write(tmp_path)
+    row = rows_of(opened(tmp_path))["fork"]
+    assert (row.tool_call_count, row.message_count) == (0, 1)
+    live = [m.head.kind for m in messages_of(opened(tmp_path), "fork") if m.head.state == "live"]
+    assert live == ["tool-result"]

@@ -194,6 +194,20 @@ def test_open_calls_get_a_result_and_waiting_prompts_are_sent(tmp_path: Path) ->
     assert rows_of(store)["session-a"].resumable
 
 
+def test_an_open_call_is_not_taken_for_an_earlier_one_of_its_id(tmp_path: Path) -> None:
+    log = Log()
+    log.begin()
+    log.user("two things")
+    log.reply("", used(1, 1, 1, 1), call=("call_0", "bash"))
+    log.event("tool/call", {"turn": 1, "step": 1, "callId": "call_0", "name": "bash", "arguments": "{}"})
+    log.result("call_0", "out")
+    log.reply("", used(1, 1, 1, 1), call=("call_0", "bash"))
+    log.write(tmp_path)
+    last = opened(tmp_path).recovery(A).messages[-1]
+    assert last.head.tool_call_id == "call_0"
+    assert "before the Harness recorded it" in (last.text or "")
+
+
 def test_log_of_a_whole_frame_with_half_a_line_is_corrupt(tmp_path: Path) -> None:
     data = Log().talk("one", "eins").talk("two", "zwei").bytes()
     put(tmp_path, zipped(data[:-5]), log_name(4, zipped=True))
