@@ -32,7 +32,7 @@ def counted_entries(event: Event) -> int:
         return 0
     if event.giant:
         return 1
-    blocks = items(mapping(event.data.get("message")).get("content"))
+    blocks = blocks_of(mapping(event.data.get("message")).get("content"))
     counted = sum(1 for block in blocks if block.get("type") == "tool-call" or says(block))
     # An empty text that comes first is shown for the usage of its call.
     first = blocks[0] if blocks and isinstance(event.data.get("usage"), dict) else {}
@@ -69,9 +69,12 @@ def _tokens(value: object) -> int:
 
 def plain_text(content: object) -> str:
     """The first text of a message's blocks."""
-    if isinstance(content, str):
-        return content
-    return next((text_of(block.get("text")) for block in items(content) if says(block)), "")
+    return next((text_of(block.get("text")) for block in blocks_of(content) if says(block)), "")
+
+
+def blocks_of(content: object) -> list[Mapping[str, Any]]:
+    """The blocks of a message; what is said as a bare text is one block of text."""
+    return [{"type": "text", "text": content}] if isinstance(content, str) else items(content)
 
 
 def items(value: object) -> list[Mapping[str, Any]]:

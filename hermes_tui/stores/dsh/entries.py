@@ -7,7 +7,17 @@ from typing import Any, Final
 
 from hermes_tui.model import MessageKind, Usage
 from hermes_tui.records import dataclass
-from hermes_tui.stores.dsh.content import CHECKPOINT, USER, items, json_bytes, mapping, source_kind, text_of, usage_of
+from hermes_tui.stores.dsh.content import (
+    CHECKPOINT,
+    USER,
+    blocks_of,
+    items,
+    json_bytes,
+    mapping,
+    source_kind,
+    text_of,
+    usage_of,
+)
 from hermes_tui.stores.dsh.events import Event
 from hermes_tui.stores.dsh.format import is_known, text_or_none
 
@@ -81,7 +91,7 @@ class Reading:
 
     def _user(self, data: Mapping[str, Any]) -> Iterator[Entry]:
         source = source_kind(data)
-        blocks = items(data.get("content"))
+        blocks = blocks_of(data.get("content"))
         texts = [text_of(block.get("text")) for block in blocks if block.get("type") == "text"]
         attachments = _attachments(blocks)
         if source == USER and self._delegated and len(texts) > 1:
@@ -100,7 +110,7 @@ class Reading:
         """Prompts that wait in the inbox; those a message carries are shown there, once."""
         for part, item in enumerate(items(data.get("inserted"))):
             if text_of(item.get("id")) in self._queued:
-                text = _texts(items(item.get("content")))
+                text = _texts(blocks_of(item.get("content")))
                 yield Entry(part, "notice", f"{QUEUED}{text}", role="user")
 
     def _assistant(self, data: Mapping[str, Any]) -> Iterator[Entry]:
@@ -108,7 +118,7 @@ class Reading:
         source = mapping(message.get("source"))
         model = text_or_none(source.get("model"))
         usage = usage_of(data["usage"]) if isinstance(data.get("usage"), Mapping) else None
-        for part, block in enumerate(items(message.get("content"))):
+        for part, block in enumerate(blocks_of(message.get("content"))):
             entry = self._block(part, block, model, usage if part == 0 else None)
             if entry is not None:
                 yield entry
@@ -152,8 +162,7 @@ class Reading:
 
     def _block_result(self, part: int, block: Mapping[str, Any]) -> Entry:
         call_id = text_or_none(block.get("toolCallId")) or text_or_none(block.get("id"))
-        content = block.get("content")
-        text = content if isinstance(content, str) else _texts(items(content)) or text_of(block.get("text"))
+        text = _texts(blocks_of(block.get("content"))) or text_of(block.get("text"))
         return Entry(part, "tool-result", text, "tool", self._names.get(call_id or "") or None, call_id)
 
 
@@ -164,10 +173,8 @@ def result_of(data: Mapping[str, Any]) -> str:
 
 
 def _of_content(message: Mapping[str, Any], kind: MessageKind, role: str) -> Entry:
-    content = message.get("content")
-    blocks = items(content)
-    text = content if isinstance(content, str) else _texts(blocks)
-    return Entry(0, kind, text, role, attachments=_attachments(blocks))
+    blocks = blocks_of(message.get("content"))
+    return Entry(0, kind, _texts(blocks), role, attachments=_attachments(blocks))
 
 
 def _texts(blocks: list[Mapping[str, Any]]) -> str:

@@ -378,3 +378,18 @@ def test_a_call_copied_before_it_was_started_is_the_parents(tmp_path: Path) -> N
     assert (row.tool_call_count, row.message_count) == (0, 1)
     live = [m.head.kind for m in messages_of(opened(tmp_path), "fork") if m.head.state == "live"]
     assert live == ["tool-result"]
+
+
+def test_what_is_said_as_a_bare_text_is_read(tmp_path: Path) -> None:
+    log = Log()
+    log.begin()
+    prompt = {"role": "user", "content": "a bare question", "source": {"kind": "user"}, "id": "u"}
+    log.event("user/message", prompt, surfaceOp="append")
+    message = {"role": "assistant", "content": "a bare answer", "id": "a"}
+    log.event("assistant/message", {"turn": 1, "step": 1, "message": message}, surfaceOp="append")
+    log.end()
+    log.write(tmp_path)
+    messages = messages_of(opened(tmp_path), "session-a")
+    assert [(m.head.kind, m.text) for m in messages] == [("prompt", "a bare question"), ("reply", "a bare answer")]
+    row = rows_of(opened(tmp_path))["session-a"]
+    assert (row.preview, row.message_count) == ("a bare question", 2)
