@@ -72,6 +72,11 @@ def plain_text(content: object) -> str:
     return next((text_of(block.get("text")) for block in blocks_of(content) if says(block)), "")
 
 
+def whole_text(content: object) -> str:
+    """All texts of a message's blocks, one below the other."""
+    return "\n".join(text_of(block.get("text")) for block in blocks_of(content) if block.get("type") == "text")
+
+
 def blocks_of(content: object) -> list[Mapping[str, Any]]:
     """The blocks of a message; what is said as a bare text is one block of text."""
     return [{"type": "text", "text": content}] if isinstance(content, str) else items(content)

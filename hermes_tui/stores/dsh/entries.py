@@ -17,6 +17,7 @@ from hermes_tui.stores.dsh.content import (
     source_kind,
     text_of,
     usage_of,
+    whole_text,
 )
 from hermes_tui.stores.dsh.events import Event
 from hermes_tui.stores.dsh.format import is_known, text_or_none
@@ -110,7 +111,7 @@ class Reading:
         """Prompts that wait in the inbox; those a message carries are shown there, once."""
         for part, item in enumerate(items(data.get("inserted"))):
             if text_of(item.get("id")) in self._queued:
-                text = _texts(blocks_of(item.get("content")))
+                text = whole_text(item.get("content"))
                 yield Entry(part, "notice", f"{QUEUED}{text}", role="user")
 
     def _assistant(self, data: Mapping[str, Any]) -> Iterator[Entry]:
@@ -162,7 +163,7 @@ class Reading:
 
     def _block_result(self, part: int, block: Mapping[str, Any]) -> Entry:
         call_id = text_or_none(block.get("toolCallId")) or text_or_none(block.get("id"))
-        text = _texts(blocks_of(block.get("content"))) or text_of(block.get("text"))
+        text = whole_text(block.get("content")) or text_of(block.get("text"))
         return Entry(part, "tool-result", text, "tool", self._names.get(call_id or "") or None, call_id)
 
 
@@ -173,12 +174,8 @@ def result_of(data: Mapping[str, Any]) -> str:
 
 
 def _of_content(message: Mapping[str, Any], kind: MessageKind, role: str) -> Entry:
-    blocks = blocks_of(message.get("content"))
-    return Entry(0, kind, _texts(blocks), role, attachments=_attachments(blocks))
-
-
-def _texts(blocks: list[Mapping[str, Any]]) -> str:
-    return "\n".join(text_of(block.get("text")) for block in blocks if block.get("type") == "text")
+    content = message.get("content")
+    return Entry(0, kind, whole_text(content), role, attachments=_attachments(blocks_of(content)))
 
 
 def _attachments(blocks: list[Mapping[str, Any]]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import Final
 
 from hermes_tui.model import IgnoredRecord, Message, MessageKind, PowerCut, Recovery, SessionId, SessionRow
 from hermes_tui.stores.dsh.backend import Backend
-from hermes_tui.stores.dsh.content import CHECKPOINT, USER, items, mapping, plain_text, source_kind, text_of
+from hermes_tui.stores.dsh.content import CHECKPOINT, USER, items, mapping, source_kind, text_of, whole_text
 from hermes_tui.stores.dsh.entries import Entry, result_of
 from hermes_tui.stores.dsh.events import Event
 from hermes_tui.stores.dsh.fold import EventFold
@@ -109,7 +109,7 @@ class _Repair:
         for part, item in enumerate(inserted):
             if text_of(item.get("id")) in self._inbox:
                 kind: MessageKind = "prompt" if source_kind(item) == USER else "context"
-                entry = Entry(part, kind, plain_text(item.get("content")), role="user")
+                entry = Entry(part, kind, whole_text(item.get("content")), role="user")
                 self._waiting.append(self._message(event, entry, text_of(item.get("id"))))
 
     def results(self) -> Iterator[Message]:

@@ -194,6 +194,15 @@ def test_open_calls_get_a_result_and_waiting_prompts_are_sent(tmp_path: Path) ->
     assert rows_of(store)["session-a"].resumable
 
 
+def test_a_waiting_prompt_is_sent_with_all_its_texts(tmp_path: Path) -> None:
+    log = Log().talk()
+    content = [{"type": "text", "text": "look at this"}, {"type": "image"}, {"type": "text", "text": "and at that"}]
+    waiting = {"content": content, "source": {"kind": "user"}, "role": "user", "id": "w"}
+    log.event("agent/inbox/spliced", {"target": "next-turn", "start": 0, "inserted": [waiting]})
+    log.write(tmp_path)
+    assert opened(tmp_path).recovery(A).messages[-1].text == "look at this\nand at that"
+
+
 def test_an_open_call_is_not_taken_for_an_earlier_one_of_its_id(tmp_path: Path) -> None:
     log = Log()
     log.begin()
