@@ -70,7 +70,10 @@ class PlainSource:
 
 
 class ZstdSource(io.RawIOBase):
-    """The decompressed bytes of many frames, from an offset on."""
+    """The decompressed bytes of many frames, from an offset on.
+
+    Behind a damaged frame it goes on with the next one, in a new line: the frames of a log are written one by one.
+    """
 
     def __init__(self, file: BinaryIO, offset: int) -> None:
         self.problem: str | None = None
@@ -80,6 +83,10 @@ class ZstdSource(io.RawIOBase):
         self._frame: zstandard.ZstdDecompressionObj | None = None
         self._pending = b""
         self._unread = memoryview(b"")
+        self._damage: str | None = None
+        self._lost: bytes | None = None
+        """Behind damage: the last bytes that were looked at, for the next frame may begin in them."""
+        self._in_line = False
         file.seek(0)
 
     def readable(self) -> bool:
@@ -115,24 +122,43 @@ class ZstdSource(io.RawIOBase):
             return None
         try:
             compressed = self._pending or self._file.read(ZSTD_INPUT)
-            self._pending = b""
-            if not compressed:
-                if self._frame is not None:
-                    self.problem = "the last compressed frame is cut short"
-                return None
-            if self._frame is None:
-                self._frame = self._context.decompressobj()
-            block = self._frame.decompress(compressed)
-            if self._frame.eof:
-                self._pending = self._frame.unused_data
-                self._frame = None
-        except zstandard.ZstdError as error:
-            self.problem = f"the compressed data is damaged: {error}"
-            return None
         except OSError as error:
             self.problem = f"reading stopped: {error.strerror or error}"
             return None
+        self._pending = b""
+        if not compressed:
+            cut = "the last compressed frame is cut short" if self._frame is not None else None
+            self.problem = self._damage or cut
+            return None
+        return self._unpacked(compressed) if self._lost is None else self._found_again(compressed)
+
+    def _unpacked(self, compressed: bytes) -> bytes:
+        begins = self._frame is None
+        frame = self._frame or self._context.decompressobj()
+        try:
+            block = frame.decompress(compressed)
+        except zstandard.ZstdError as error:
+            self._damage = self._damage or f"the compressed data is damaged: {error}"
+            self._frame, self._lost = None, b""
+            return self._found_again(compressed[1:] if begins else compressed)
+        self._frame = frame
+        if frame.eof:
+            self._pending = frame.unused_data
+            self._frame = None
+        if block:
+            self._in_line = block[-1:] != b"\n"
         return block
+
+    def _found_again(self, compressed: bytes) -> bytes:
+        """Look for the next frame; what the damaged one gave of a line ends there."""
+        data = (self._lost or b"") + compressed
+        at = data.find(ZSTD_MAGIC)
+        if at < 0:
+            self._lost = data[1 - len(ZSTD_MAGIC) :]
+            return b""
+        self._pending, self._lost = data[at:], None
+        between, self._in_line = b"\n" if self._in_line else b"", False
+        return between
 
 
 class Bounded:

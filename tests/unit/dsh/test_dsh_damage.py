@@ -109,6 +109,26 @@ def test_a_log_without_a_header_is_damaged_not_of_another_format(tmp_path: Path,
         store.recovery(A)
 
 
+def test_a_damaged_frame_hides_only_what_it_held(tmp_path: Path) -> None:
+    log = Log()
+    for number in range(4):
+        log.talk(f"prompt {number}", f"reply {number}")
+    data = zipped(log.bytes(), lines_a_frame=6)
+    frames = [at for at in range(len(data)) if data.startswith(b"\x28\xb5\x2f\xfd", at)]
+    damaged = bytearray(data)
+    damaged[frames[2] + 20] ^= 0xFF
+    put(tmp_path, bytes(damaged), log_name(4, zipped=True))
+    store = opened(tmp_path)
+    row = rows_of(store)[A]
+    assert (row.message_count, row.request_count, row.resumable) == (6, 3, False)
+    assert texts(messages_of(store, A), "prompt") == ["prompt 0", "prompt 2", "prompt 3"]
+    gap, damage = problems_of(store, A)
+    assert gap == "sequence number 12 where 6 was due"
+    assert "damaged" in damage
+    with pytest.raises(SessionCorruptError):
+        store.recovery(A)
+
+
 def test_an_empty_reply_that_carries_usage_counts_as_it_is_shown(tmp_path: Path) -> None:
     log = Log()
     log.begin()

@@ -190,6 +190,24 @@ def test_a_damaged_frame_is_said(folder: Path) -> None:
     assert "damaged" in records[-1].problem
 
 
+@pytest.mark.parametrize("rows", [1, 400])
+@pytest.mark.parametrize("place", [4, -3], ids=["its beginning", "its checksum"])
+def test_behind_a_damaged_frame_the_next_one_is_read(folder: Path, rows: int, place: int) -> None:
+    compress = zstandard.ZstdCompressor(write_checksum=True).compress
+    wide = b"".join(b'{"b":%d,"x":"%s"}\n' % (i, os.urandom(40).hex().encode()) for i in range(rows))
+    damaged = bytearray(compress(wide))
+    damaged[place] ^= 0xFF
+    good = [compress(b'{"a":%d}\n' % i) for i in range(4)]
+    path = write(folder, good[0] + good[1] + bytes(damaged) + good[2] + good[3], "damaged.jsonl.zstd")
+    records = list(read_records(path))
+    assert [r.value for r in records if isinstance(r.value, dict) and "a" in r.value] == [{"a": i} for i in range(4)]
+    assert records[-1].problem is not None
+    assert "damaged" in records[-1].problem
+    assert all(r.problem is None or "not JSON" in r.problem for r in records[:-1])
+    for record in records[:-1]:
+        assert read_line_at(path, record.offset, record.length).raw == record.raw
+
+
 @pytest.mark.parametrize("packed", [False, True])
 def test_giant_lines_are_named_not_loaded(folder: Path, packed: bool) -> None:
     size = jsonl.GIANT_LINE + 100_000
