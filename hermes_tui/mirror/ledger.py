@@ -12,7 +12,15 @@ import apsw
 
 from hermes_tui.mirror.database import WORD_TABLES, MirrorDatabase
 from hermes_tui.mirror.index_rows import SEATS, TIME_SHIFT, TextRows
-from hermes_tui.mirror.projector import Known, Projection, ToolsProjection, dump_place, load_place
+from hermes_tui.mirror.projector import (
+    Known,
+    Projection,
+    ToolsProjection,
+    dump_place,
+    load_place,
+    same_file,
+    signed,
+)
 from hermes_tui.mirror.words import store_word
 from hermes_tui.model import SessionId
 from hermes_tui.storage.any_json import dump_json
@@ -24,11 +32,6 @@ MOST_STALE: Final = 100_000
 """Texts that are gone and whose words are still in the index; fewer of them are not worth filling it anew."""
 _STALE: Final = "stale"
 """The key of how many there are."""
-
-
-def _signed(number: int) -> int:
-    """An unsigned 64-bit file number as SQLite can hold it."""
-    return number - (1 << 64) if number >= 1 << 63 else number
 
 
 def known_logs(database: MirrorDatabase, store_path: str) -> dict[str, Known]:
@@ -60,12 +63,7 @@ def _known(row: Sequence[Any], place: bytes, *, state: bool = True) -> Known:
 def is_current(known: Known, log: LogFile) -> bool:
     """Whether the log is as it was when it was projected."""
     old = known.log
-    return (old.device, old.inode, old.size, old.mtime_ns) == (
-        _signed(log.device),
-        _signed(log.inode),
-        log.size,
-        log.mtime_ns,
-    )
+    return same_file(log, old) and (old.size, old.mtime_ns) == (log.size, log.mtime_ns)
 
 
 def write_projections(
@@ -182,8 +180,8 @@ def _write_log(
             agent,
             store_path,
             log.path,
-            _signed(log.device),
-            _signed(log.inode),
+            signed(log.device),
+            signed(log.inode),
             log.size,
             log.mtime_ns,
             int(log.archived),

@@ -15,8 +15,8 @@ from typing import Final
 import apsw
 
 from hermes_tui.mirror.database import WORD_TABLES, MirrorDatabase
-from hermes_tui.mirror.ledger import is_current, known_logs
-from hermes_tui.mirror.projector import Known
+from hermes_tui.mirror.ledger import is_current, known_log, known_logs
+from hermes_tui.mirror.projector import Known, grew
 from hermes_tui.mirror.words import index_query, store_word
 from hermes_tui.storage.fulltext import Matcher
 from hermes_tui.stores.log_source import LogFile
@@ -49,16 +49,19 @@ class MirrorLines:
         known = self._known.get(log.path)
         if known is None or known.tools_offset < 0:
             return None
-        old = known.log
-        if (old.device, old.inode) != (log.device, log.inode) or log.size < old.size:
-            return None
+        current = is_current(known, log)
         try:
-            lines = self._lines_of(known)
-        except apsw.Error:
+            lines = self._lines_of(known) if current or self._grew(known, log) else None
+        except (OSError, apsw.Error):
             return None
         if lines is None:
             return None
-        return Candidates(lines, None if known.whole and is_current(known, log) else known.tools_line)
+        return Candidates(lines, None if known.whole and current else known.tools_line)
+
+    def _grew(self, known: Known, log: LogFile) -> bool:
+        """Whether what the index has of a log still stands in it: of one that was rewritten it knows nothing."""
+        placed = known_log(self._database, log.path, state=False)
+        return placed is not None and placed.id == known.id and grew(log, placed)
 
     def _lines_of(self, known: Known) -> frozenset[int] | None:
         """``None``: the mirror lost this log before its lines were read."""

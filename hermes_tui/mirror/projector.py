@@ -103,14 +103,14 @@ class ToolsProjection:
     """What the log says when every line is parsed, where one that was passed over says something else."""
 
 
-def head_hash(log: LogFile) -> bytes:
-    """A hash of the first bytes as they are on disk; a short log's hash covers what is there.
+def head_hash(log: LogFile, size: int) -> bytes:
+    """A hash of a log's first bytes as they are on disk; of a short log, of so many as its size was.
 
     Raises:
         OSError: the log cannot be read.
     """
     with open_log(log.path) as file:
-        return hashlib.blake2b(file.read(HEAD_BYTES), digest_size=8).digest()
+        return hashlib.blake2b(file.read(min(HEAD_BYTES, size)), digest_size=8).digest()
 
 
 def dump_place(place: FoldPlace | None) -> bytes:
@@ -183,8 +183,8 @@ def project(store: LogStore, log: LogFile, known: Known | None) -> Projection:
     Raises:
         OSError: the log is gone or cannot be read.
     """
-    head = head_hash(log)
-    start = known.place if known is not None and _same_log(log, head, known) else None
+    head = head_hash(log, log.size)
+    start = known.place if known is not None and known.place and known.place.state and grew(log, known) else None
     growing = _growing(store, log)
     texts = store.log_texts(log)
     made: list[_Collector] = []
@@ -218,14 +218,28 @@ def _peek_of(store: LogStore, log: LogFile) -> bytes:
         return dump_peek(row, None)
 
 
-def _same_log(log: LogFile, head: bytes, known: Known) -> bool:
-    """Grown, not replaced, rewritten, cut or compressed."""
+def grew(log: LogFile, known: Known) -> bool:
+    """Grown, not replaced, rewritten, cut or compressed; ``known`` must have its place, the state left out or not.
+
+    A log that was written to and is as long as before was changed within.
+
+    Raises:
+        OSError: the log is gone or cannot be read.
+    """
     old, place = known.log, known.place
-    if place is None or not place.state or (old.device, old.inode) != (log.device, log.inode) or log.size < old.size:
+    if place is None or not same_file(log, old) or log.size <= old.size:
         return False
-    if old.size >= HEAD_BYTES and head != known.head:
-        return False
-    return still_there(log, place)
+    return head_hash(log, old.size) == known.head and still_there(log, place)
+
+
+def same_file(log: LogFile, old: LogFile) -> bool:
+    """Whether a path leads to the file it led to when the mirror read it."""
+    return (old.device, old.inode) == (signed(log.device), signed(log.inode))
+
+
+def signed(number: int) -> int:
+    """An unsigned 64-bit file number as SQLite can hold it."""
+    return number - (1 << 64) if number >= 1 << 63 else number
 
 
 def project_tools(store: LogStore, log: LogFile, known: Known, most_bytes: int) -> ToolsProjection:

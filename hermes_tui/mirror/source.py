@@ -13,7 +13,7 @@ import apsw
 from hermes_tui.mirror.codec import load_peek, load_summary
 from hermes_tui.mirror.database import MirrorDatabase
 from hermes_tui.mirror.ledger import is_current, known_logs
-from hermes_tui.mirror.projector import Known, load_place
+from hermes_tui.mirror.projector import Known, head_hash, load_place, same_file
 from hermes_tui.model import Origin, SessionId, SessionRow
 from hermes_tui.stores.log_source import Folded, FoldPlace, LogFile, LogSummary, Pulse, ScanSource, no_pulse
 from hermes_tui.stores.logs import LogStore
@@ -106,12 +106,12 @@ class MirrorSource:
         if not missing:
             return
         wanted = {log.path: log for log in missing}
-        columns = "path, device, inode, size, mtime_ns, card, requests, place, tools_offset, offset"
+        columns = "path, device, inode, size, mtime_ns, card, requests, place, tools_offset, offset, head"
         for row in self._kept(columns, wanted):
             log = wanted.pop(row[0])
             if is_current(_known(row), log):
                 self._hand_over(row, log, None)
-            elif (row[1], row[2]) == (log.device, log.inode) and log.size > row[3]:
+            elif log.size > row[3] and _begins_alike(row, log):
                 # It grew: only what is new must be read.
                 self._count("behind")
                 old = replace(log, size=row[3], mtime_ns=row[4])
@@ -124,7 +124,7 @@ class MirrorSource:
 
     def _hand_over(self, row: tuple[Any, ...], log: LogFile, place: FoldPlace | None) -> None:
         self._scan.remember(log, Folded(load_summary(row[5], row[6], self._store.ref), place))
-        tools_offset, offset = row[8:]
+        tools_offset, offset = row[8:10]
         if self._store.passes_over and 0 <= tools_offset < offset:
             with self._lock:
                 self._half.add(log.path)
@@ -150,6 +150,14 @@ def _known(row: tuple[Any, ...]) -> Known:
     path, device, inode, size, mtime_ns = row[:5]
     log = LogFile(path, _NO_SESSION, size, mtime_ns, device, inode)
     return Known(0, log, b"", None, 0, 1)
+
+
+def _begins_alike(row: tuple[Any, ...], log: LogFile) -> bool:
+    """Whether a log that is longer now is the one it was; whether its last record still stands there, the scan asks."""
+    try:
+        return same_file(log, _known(row).log) and head_hash(log, row[3]) == row[10]
+    except OSError:
+        return False
 
 
 def _reason(error: apsw.Error) -> str:
