@@ -36,6 +36,8 @@ PAGE: Final = 2_000
 LARGEST_EVENT: Final = 64 << 20
 """Bytes one compressed event may unpack to."""
 KEPT_SUMMARIES: Final = 2_000
+_BEFORE_ALL: Final = -(1 << 63)
+"""A number below 0 is damage, and told like any other."""
 _SESSION_COLUMNS: Final = frozenset({"id", "version", "created_at", "cwd", "parent_session", "seed_length"})
 _EVENT_COLUMNS: Final = frozenset({"session_id", "seq", "type", "time", "data", "surface_op", "ignorable"})
 _SESSIONS: Final = (
@@ -161,14 +163,17 @@ class DatabaseBackend:
                 yield row
 
     def at(self, log: LogFile, heads: Sequence[MessageHead]) -> Iterator[tuple[MessageHead, Event | None]]:
-        """See :class:`Backend`; rows have no place, so they are found by the id of their entries."""
+        """See :class:`Backend`; rows have no place: they are found by the id of entries, a repeated one by seq."""
         wanted = {head.id.partition(AGAIN)[0] for head in heads}
         found: dict[tuple[str, float | None], Event] = {}
+        numbered: dict[str, Event] = {}
         for event in self.events(log):
-            if entry_id(event) in wanted:
-                found.setdefault((entry_id(event), event.at), event)
+            name = entry_id(event)
+            if name in wanted:
+                found.setdefault((name, event.at), event)
+                numbered.setdefault(f"{name}{AGAIN}{event.seq}", event)
         for head in heads:
-            yield head, found.get((head.id.partition(AGAIN)[0], head.at))
+            yield head, numbered.get(head.id) or found.get((head.id, head.at))
 
     def raw(self, log: LogFile, head: MessageHead, start: int, length: int) -> bytes:
         """See :class:`Backend`; rows are read whole."""
@@ -179,7 +184,7 @@ class DatabaseBackend:
         return read_only(self._path, interrupts=self._interrupts)
 
     def _rows(self, session_id: SessionId) -> Iterator[Event | BadRow]:
-        after = -1
+        after = _BEFORE_ALL
         while True:
             with self._open() as connection:
                 page = connection.rows(_EVENTS, (session_id, after, PAGE))

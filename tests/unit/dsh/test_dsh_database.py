@@ -201,3 +201,20 @@ def test_events_whose_session_is_gone_are_counted(database: Database) -> None:
     writer.execute(f"INSERT INTO events (session_id, {copied}) SELECT 'gone', {copied} FROM events")
     writer.close()
     assert {finding.code: finding.count for finding in store.findings()}["stray-events"] == 2
+
+
+def test_rows_of_one_id_and_time_keep_their_own_texts(database: Database) -> None:
+    for text in ("one", "two"):
+        content = [{"type": "text", "text": text}]
+        data = json.dumps({"role": "user", "content": content, "source": {"kind": "user"}, "id": "u"})
+        values = ("s", database.seq, "user/message", MS, data, None, '"append"', None)
+        database._connection.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
+        database.seq += 1
+    assert shown(database.store()) == [("prompt", "one"), ("prompt", "two")]
+
+
+def test_a_number_below_zero_is_told(database: Database) -> None:
+    database.user("one")
+    database.end()
+    database._connection.execute("UPDATE events SET seq = -3 WHERE seq = 0")
+    assert row_of(database.store()).problems > 0
