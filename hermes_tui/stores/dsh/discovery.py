@@ -68,6 +68,12 @@ def session_root(path: Path) -> Path:
     return inside if inside.is_dir() else path
 
 
+def whole_home(path: Path) -> Path:
+    """The home whose session root a place is, else the place itself: one store has one path, however it is named."""
+    real = Path(os.path.realpath(path))
+    return real.parent if real.name == SESSIONS and is_home(real.parent) else path
+
+
 def walk(root: Path) -> Walk:
     """Find every session's log; symlinks are followed, the same file reached twice is one.
 

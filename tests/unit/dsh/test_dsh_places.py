@@ -13,6 +13,7 @@ from hermes_tui.model import ListQuery, SessionId, Usage
 from hermes_tui.stores.dsh.demo_session import project_folder
 from hermes_tui.stores.dsh.discovery import log_generation
 from hermes_tui.stores.dsh.package import PACKAGE
+from hermes_tui.stores.registry import default_places, open_places
 from tests.unit.dsh.conftest import SAMPLES, Log, log_name, opened, put, rows_of, zipped
 
 
@@ -68,6 +69,17 @@ def test_project_folders_of_any_name_are_walked(tmp_path: Path, project: str) ->
     Log(cwd="/").talk().write(tmp_path, project=project)
     (tmp_path / "sessions" / "empty" / "session-c").mkdir(parents=True)
     assert rows_of(opened(tmp_path)).keys() == {"session-a", "session-b"}
+
+
+def test_a_home_and_its_session_root_are_one_store(tmp_path: Path) -> None:
+    Log().talk().write(tmp_path / "home")
+    (tmp_path / "link").symlink_to(tmp_path / "home" / "sessions")
+    environ = {"DSH_HOME": str(tmp_path / "home"), "DSH_SESSION_ROOT": str(tmp_path / "link")}
+    places, _ = default_places(environ, tmp_path)
+    assert len(places) == 2
+    (store,) = open_places(places, environ)
+    assert store.ref.path == str(tmp_path / "home")
+    assert store.listing(ListQuery()).total == 1
 
 
 def test_sessions_of_the_topmost_folder_make_a_store(tmp_path: Path) -> None:
