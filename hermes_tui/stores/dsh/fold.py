@@ -167,7 +167,11 @@ class EventFold:
             state.surface.append(event.seq)
         weight = counted_entries(event)
         if weight:
-            state.weights[event.seq] = weight
+            self._weigh(event, weight)
+
+    def _weigh(self, event: Event, weight: int) -> None:
+        """Count the entries of an event; a damaged number may be that of another one, and both are shown."""
+        self.state.weights[event.seq] = self.state.weights.get(event.seq, 0) + weight
 
     def _replace(self, event: Event, operation: Replace) -> None:
         state = self.state
@@ -300,7 +304,7 @@ class EventFold:
         call_id = text_of(event.data.get("callId"))
         if not call_id or call_id not in self.state.calls:
             # No reply shows it: the call is an entry of its own.
-            self.state.weights[event.seq] = 1
+            self._weigh(event, 1)
             self.state.called += 1
             self.state.calls[call_id] = None
 

@@ -176,6 +176,16 @@ def test_one_number_that_is_far_too_high_hides_nothing_behind_it(tmp_path: Path)
     assert problems_of(store, "session-a") == ["sequence number 1200 where 8 was due"]
 
 
+def test_two_rows_of_one_number_are_both_counted(tmp_path: Path) -> None:
+    log = Log().talk("one", "eins").talk("two", "zwei")
+    prompt = next(at for at, line in enumerate(log.lines) if b"two" in line)
+    log.lines[prompt] = _renumbered(log.lines[prompt], prompt + 1)
+    log.lines.insert(prompt + 1, _renumbered(log.lines[0], prompt))
+    log.write(tmp_path)
+    assert rows_of(opened(tmp_path))["session-a"].message_count == 4
+    assert texts(messages_of(opened(tmp_path), "session-a")) == ["one", "eins", "two", "zwei"]
+
+
 def test_a_number_changed_in_what_a_fork_copied_stays_the_parents(tmp_path: Path) -> None:
     fork = Log("fork", parentSession="gone", isSeeded=True).talk("one", "eins").talk("two", "zwei")
     fork.lines[8] = _renumbered(fork.lines[8], 1_200)
