@@ -119,9 +119,11 @@ class EventFold:
             reason = f"unknown event type {event.type!r} (seq {event.seq}), not marked as ignorable"
             self.refuse(_at(reason, event.line), event.line, event.offset)
             return
+        self._end_of_counted_seed(event)
         state.met.meet(event.seq, event.span)
         state.events += event.span
-        self._end_of_seed(event)
+        if event.type == "session/end-seed":
+            self._end_of_marked_seed(event)
         if event.at is None:
             self.name_odd(f"{ABSURD_TIME} of {event.type} (seq {event.seq}); shown as unknown", event)
         else:
@@ -133,16 +135,25 @@ class EventFold:
 
     # --------------------------------------------------------------------------------------------- seed, surface
 
-    def _end_of_seed(self, event: Event) -> None:
-        """Cut off what was inherited: by the header's count, or behind the marker (the last one counts)."""
+    def _end_of_counted_seed(self, event: Event) -> None:
+        """Cut off what was inherited by the header's count, in versions 0 and 1.
+
+        A copied event may come behind one whose number damage made too high: then what was cut was not all of it.
+        """
         state = self.state
         header = state.header
-        if header is None:
+        if header is None or not header.seed_length or header.version not in SEED_LENGTH_VERSIONS:
             return
-        if header.seed_length is not None and header.version in SEED_LENGTH_VERSIONS:
-            if not state.cut and event.seq >= header.seed_length:
-                self._forget_inherited(header.seed_length)
-        elif event.type == "session/end-seed" and event.data.get("inherited") is True:
+        if event.seq < header.seed_length:
+            state.cut = False
+        elif not state.cut:
+            self._forget_inherited(header.seed_length)
+
+    def _end_of_marked_seed(self, event: Event) -> None:
+        """Cut off what was inherited behind the marker; the last one counts."""
+        header = self.state.header
+        counted = header is None or (header.seed_length is not None and header.version in SEED_LENGTH_VERSIONS)
+        if not counted and event.data.get("inherited") is True:
             self._forget_inherited(event.seq + 1)
 
     def _forget_inherited(self, below: int) -> None:

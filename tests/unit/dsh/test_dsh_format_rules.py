@@ -176,6 +176,26 @@ def test_one_number_that_is_far_too_high_hides_nothing_behind_it(tmp_path: Path)
     assert problems_of(store, "session-a") == ["sequence number 1200 where 8 was due"]
 
 
+def test_a_number_changed_before_a_counted_cut_does_not_move_it(tmp_path: Path) -> None:
+    fork = Log("fork", version=0, parentSession="gone").talk("one", "eins").talk("two", "zwei")
+    fork.header["seedLength"] = fork.seq
+    fork.lines[8] = _renumbered(fork.lines[8], 1_200)
+    fork.user("own")
+    fork.reply("eigen", used(1, 1, 1, 1))
+    fork.write(tmp_path)
+    row = rows_of(opened(tmp_path))["fork"]
+    assert (row.message_count, row.request_count) == (2, 1)
+    messages = messages_of(opened(tmp_path), "fork")
+    assert texts(messages, state="inherited") == ["one", "eins", "two", "zwei"]
+    assert texts(messages, state="live") == ["own", "eigen"]
+
+
+def test_a_session_that_inherited_nothing_is_no_fork_to_its_first_request(tmp_path: Path) -> None:
+    Log("child", version=0, parentSession="p", seedLength=0).talk().write(tmp_path)
+    (request,) = opened(tmp_path).requests([SessionId("child")])
+    assert [event.cause for event in request.events] == []
+
+
 def test_two_rows_of_one_number_are_both_counted(tmp_path: Path) -> None:
     log = Log().talk("one", "eins").talk("two", "zwei")
     prompt = next(at for at, line in enumerate(log.lines) if b"two" in line)
