@@ -192,6 +192,10 @@ def add_list_filters(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--until", metavar="T", help="last active at or before")
 
 
+MOST_ROWS: Final = 1 << 40
+"""A larger number of rows is as good as this one, which SQLite can still count beyond."""
+
+
 def positive(text: str) -> int:
     """A number of rows, 0 or more."""
     try:
@@ -200,4 +204,4 @@ def positive(text: str) -> int:
         number = -1
     if number < 0:
         raise argparse.ArgumentTypeError(f"{text!r} is no number of rows")
-    return number
+    return min(number, MOST_ROWS)

@@ -98,6 +98,13 @@ def test_wrong_use(cli: Cli, contract: Contract, store: Path, argv: tuple[str, .
     assert word in plain.err
 
 
+@pytest.mark.parametrize("argv", [("list",), ("search", "the")])
+def test_a_limit_beyond_any_number_is_no_limit(cli: Cli, store: Path, argv: tuple[str, ...]) -> None:
+    key = {"list": "sessions", "search": "hits"}[argv[0]]
+    limited = cli(*argv, "--limit", "9" * 30, "--json", store=store)
+    assert (limited.code, limited.json[key]) == (0, cli(*argv, "--all", "--json", store=store).json[key])
+
+
 def test_a_place_without_a_store(cli: Cli, contract: Contract, tmp_path: Path) -> None:
     for place in (tmp_path / "nowhere", tmp_path):
         answer = cli("list", "--json", store=place)
