@@ -24,7 +24,11 @@ if TYPE_CHECKING:
 
 def _with_mirror(library: Library) -> Library:
     """The library with the mirror beside it, if there is one."""
-    if not library.locations.mirror.exists():
+    try:
+        if not library.locations.mirror.exists():
+            return library
+    except OSError:
+        # Our own folder is shut: what the stores say needs nothing of it.
         return library
     # Imported late: 25 ms that stores of Hermes, which are not mirrored, need not wait for.
     from hermes_tui.library.mirroring import with_mirror

@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TextIO
 
 from hermes_tui import __version__
@@ -60,6 +61,8 @@ def _answer(argv: Sequence[str], context: Context) -> int:
         return _failed(context, StoreFailed(f"{error.title}: {error.detail}", error.advice))
     except (OutputLost, BrokenPipeError):
         raise
+    except OSError as error:
+        return _failed(context, _ours_is_shut(error) or _logged(error, argv))
     except Exception as error:  # noqa: BLE001  the last place: whatever a store holds, nobody gets a traceback
         return _failed(context, _logged(error, argv))
     return code
@@ -91,6 +94,18 @@ def _failed(context: Context, failure: Failure) -> int:
     else:
         context.failure(failure)
     return int(failure.exit_code)
+
+
+def _ours_is_shut(error: OSError) -> Failure | None:
+    """The failure where a file of our own cannot be used; ``None``: the error is about something else."""
+    from hermes_tui.locations import own_locations
+
+    ours = own_locations()
+    folders = {path.parent for path in (ours.mirror, ours.log, ours.trash, ours.settings)}
+    place = Path(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes) else None
+    if place is None or not any(folder in (place, *place.parents) for folder in folders):
+        return None
+    return Refused(f"{place} of our own cannot be used: {error.strerror}", "Mend that folder, or set HERMES_TUI_HOME.")
 
 
 def _logged(error: Exception, argv: Sequence[str]) -> Failure:

@@ -73,7 +73,11 @@ def doctor(library: Library, mirror: MirrorCheck | None = None) -> Health:
 
 def _trash(library: Library) -> TrashHealth:
     trash = Trash(library.locations.trash)
-    entries, strangers = trash.entries(), tuple(map(str, trash.strangers()))
+    try:
+        entries, strangers = trash.entries(), tuple(map(str, trash.strangers()))
+    except OSError:
+        # Of our own folder, where it is shut, only that is told; the stores' health is asked for.
+        return TrashHealth(str(trash.folder), strangers=(str(trash.folder),))
     if not entries and not strangers:
         return TrashHealth()
     return TrashHealth(str(trash.folder), trash.size(), sum(len(entry.holds) for entry in entries), strangers)

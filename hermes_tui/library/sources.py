@@ -72,7 +72,7 @@ class Library:
     settings: Settings
     prices: PriceTable
     missing: tuple[str, ...] = ()
-    """Places given by hand where no store is."""
+    """Places given by hand where no store is, and agents' own places that we may not look into."""
     options: SourceOptions = field(default_factory=SourceOptions)
     mirror: MirrorDatabase | None = None
     """Our index over log stores; ``None``: not asked for (library/mirroring.py)."""
@@ -189,8 +189,11 @@ def _first_error(status: StoreStatus) -> str:
 
 
 def nothing_there(paths: Sequence[str]) -> StoreFailed:
-    """The failure for places given by hand where no store is."""
+    """The failure for places where no store is: given by hand, or an agent's own that we may not look into."""
     named = ", ".join(paths)
+    shut = next((why for path in paths if (why := registry.why_shut(Path(path).expanduser())) is not None), None)
+    if shut is not None:
+        return StoreFailed(f"{named} cannot be read: {shut}", advice_for(shut))
     absent = [path for path in paths if not Path(path).expanduser().exists()]
     reason = "does not exist" if len(absent) == len(paths) else "holds no store that is known"
     around = [
@@ -260,7 +263,8 @@ def _places(
         return _given(options.paths)
     places, looked = registry.default_places(environ, _home(environ))
     more, looked_more, _ = _given(settings.roots)
-    return places + more, looked + looked_more, []
+    shut = [one.path for one in looked if one.shut and (not options.agents or one.agent in options.agents)]
+    return places + more, looked + looked_more, shut
 
 
 def _given(paths: Sequence[str]) -> tuple[list[registry.Place], list[Looked], list[str]]:

@@ -25,6 +25,10 @@ MAX_FOLDERS: Final = 4_096
 """A place with more folders in those levels is not searched further: it is no folder of stores."""
 
 
+SESSION_FOLDERS: Final = ("sessions", "projects")
+"""Where homes keep what a store is recognised by."""
+
+
 @dataclass(frozen=True, slots=True)
 class Known:
     """One agent, as much as must be known before its package is imported."""
@@ -66,6 +70,8 @@ class Looked:
     """``None`` for a place given by hand: every agent was asked."""
     path: str
     found: bool
+    shut: bool = False
+    """It is there, but we may not look into it: then nobody knows."""
 
 
 def package(agent: Agent) -> AgentPackage:
@@ -83,8 +89,8 @@ def default_places(environ: Mapping[str, str], home: Path) -> tuple[list[Place],
             continue
         agent = package(known.agent)
         for path in agent.default_homes(environ, home):
-            found = path.exists() and agent.recognise(path)
-            looked.append(Looked(known.agent, str(path), found))
+            found = _found_by(agent, path)
+            looked.append(Looked(known.agent, str(path), found, not found and why_shut(path) is not None))
             if found:
                 places.append(Place(known.agent, path))
     return places, looked
@@ -93,7 +99,28 @@ def default_places(environ: Mapping[str, str], home: Path) -> tuple[list[Place],
 def _may_exist(known: Known, environ: Mapping[str, str], home: Path) -> bool:
     if any(environ.get(name, "").strip() for name in known.variables if name != "LOCALAPPDATA"):
         return True
-    return any((home / folder).exists() for folder in known.homes)
+    try:
+        return any((home / folder).exists() for folder in known.homes)
+    except OSError:
+        return True
+
+
+def _found_by(agent: AgentPackage, path: Path) -> bool:
+    try:
+        return path.exists() and agent.recognise(path)
+    except OSError:
+        return False
+
+
+def why_shut(path: Path) -> OSError | None:
+    """Why a place, or where its sessions would be, cannot be looked into; ``None``: it can, or nothing is there."""
+    try:
+        for folder in (path, *(path / name for name in SESSION_FOLDERS)):
+            if folder.is_dir():
+                os.scandir(folder).close()
+    except OSError as error:
+        return error
+    return None
 
 
 def places_at(path: Path) -> list[Place]:
@@ -153,10 +180,17 @@ def _folders(parents: Sequence[Path]) -> Iterator[Path]:
 
 def _recognised(path: Path) -> list[Place]:
     likely = [known for known in KNOWN if _marked(known, path)]
-    if not likely and path.is_file():
+    if not likely and _is_file(path):
         # A file by another name (a copy, say): every agent is asked.
         likely = list(KNOWN)
-    return [Place(known.agent, path) for known in likely if package(known.agent).recognise(path)]
+    return [Place(known.agent, path) for known in likely if _found_by(package(known.agent), path)]
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:
+        return False
 
 
 def _marked(known: Known, path: Path) -> bool:

@@ -60,16 +60,16 @@ class NoLinesToCut(StorageError):
 
 def is_database(path: Path) -> bool:
     """Whether a file is a database of DSH sessions, by its application id and columns."""
-    if path.suffix.lower() not in SUFFIXES or not path.is_file():
-        return False
     try:
+        if path.suffix.lower() not in SUFFIXES or not path.is_file():
+            return False
         with read_only(str(path)) as connection:
             found = connection.one("PRAGMA application_id")
             if found is None or found[0] != APPLICATION_ID:
                 return False
             return connection.columns("sessions") >= _SESSION_COLUMNS and connection.columns("events") >= _EVENT_COLUMNS
-    except StorageError:
-        # What cannot be read as SQLite is no store of this kind.
+    except (OSError, StorageError):
+        # What cannot be read, or not as SQLite, is no store of this kind.
         return False
 
 
