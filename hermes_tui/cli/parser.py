@@ -98,7 +98,7 @@ def _add_common(parser: argparse.ArgumentParser, place: str) -> None:
     group = parser.add_argument_group("stores and output")
     group.add_argument("--json", action="store_true", dest=f"json_{place}", help="print one JSON document")
     group.add_argument(
-        "--store", action="append", default=[], metavar="PATH", dest=f"store_{place}",
+        "--store", action="append", default=[], type=place_named, metavar="PATH", dest=f"store_{place}",
         help="look only there; may be given again",
     )  # fmt: skip
     group.add_argument(
@@ -186,10 +186,24 @@ def add_list_filters(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("filters")
     group.add_argument("--source", metavar="S", help="only this source (cli, telegram, cron, …)")
     group.add_argument("--model", metavar="M", help="only this model, exactly")
-    group.add_argument("--cwd", metavar="P", help="only this folder and below")
+    group.add_argument("--cwd", type=folder, metavar="P", help="only this folder and below")
     group.add_argument("--channel", metavar="KEY", help="only this session key, followed through compaction")
     group.add_argument("--since", metavar="T", help="last active at or after: a date, a moment or an age (7d, 5h)")
     group.add_argument("--until", metavar="T", help="last active at or before")
+
+
+def place_named(text: str) -> str:
+    """A path that names something: an empty one is a variable somebody forgot to set, not the current folder."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("an empty path names no place")
+    return text
+
+
+def folder(text: str) -> str:
+    """A folder sessions ran in: as stores write it, or from the current one (``.``, ``../x``) or the home (``~/x``)."""
+    if not re.match(r"\.{1,2}(/|$)|~", place_named(text)):
+        return text
+    return os.path.abspath(os.path.expanduser(text))  # noqa: PTH100,PTH111  raw text
 
 
 MOST_ROWS: Final = 1 << 40

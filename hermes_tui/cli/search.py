@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, get_args
 
 from hermes_tui.cli.context import Context
-from hermes_tui.cli.parser import Subparsers, positive
+from hermes_tui.cli.parser import Subparsers, folder, positive
 from hermes_tui.library import search_shape
 from hermes_tui.library.failures import ExitCode
 from hermes_tui.library.search import LIMIT, SearchHit, SearchRequest, SearchRun, search
@@ -46,7 +46,7 @@ def _add_filters(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--role", metavar="R", help="only this role (user, assistant, tool, …)")
     group.add_argument("--kind", choices=get_args(MessageKind), metavar="K", help="only this kind of message")
     group.add_argument("--model", metavar="M", help="only this model, exactly")
-    group.add_argument("--cwd", metavar="P", help="only this folder and below")
+    group.add_argument("--cwd", type=folder, metavar="P", help="only this folder and below")
     group.add_argument("--channel", metavar="KEY", help="only this session key, followed through compaction")
     group.add_argument("--since", metavar="T", help="said at or after: a date, a moment or an age (7d, 5h)")
     group.add_argument("--until", metavar="T", help="said at or before")

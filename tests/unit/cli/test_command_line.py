@@ -79,6 +79,8 @@ def test_a_folder_of_homes_is_looked_into(cli: Cli, sample: Callable[[str], Path
         (("list", "--nonsense"), "--nonsense"),
         (("list", "--all", "--limit", "3"), "--limit"),
         (("list", "--agent", "emacs"), "emacs"),
+        (("list", "--store", ""), "empty path"),
+        (("list", "--cwd", ""), "empty path"),
         (("nonsense",), "nonsense"),
         (("show",), "ID"),
         (("cost", "--by", "mood"), "mood"),
@@ -96,6 +98,17 @@ def test_wrong_use(cli: Cli, contract: Contract, store: Path, argv: tuple[str, .
     plain = cli(*argv, store=store)
     assert (plain.code, plain.out) == (2, "")
     assert word in plain.err
+
+
+def test_a_folder_is_meant_from_the_current_one(cli: Cli, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folders = {row["cwd"] for row in cli("list", "--json", "--all", store=store).json["sessions"]}
+    place = next(path for path in sorted(filter(None, folders)) if path.startswith("/"))
+    expected = cli("list", "--json", "--all", "--cwd", place, store=store).json["total"]
+    assert expected > 0
+    monkeypatch.setattr(os, "getcwd", lambda: place)
+    monkeypatch.setenv("HOME", place)
+    for written in (".", "./", "../" + Path(place).name, "~", "~/."):
+        assert cli("list", "--json", "--all", "--cwd", written, store=store).json["total"] == expected, written
 
 
 @pytest.mark.parametrize("argv", [("list",), ("search", "the")])
