@@ -113,13 +113,15 @@ class EventFold:
 
     def _apply(self, event: Event) -> None:
         state = self.state
-        version = NEWEST_VERSION if state.header is None else state.header.version
+        header = state.header
+        version = NEWEST_VERSION if header is None else header.version
         packed = event.type in PACKED_TYPES and not event.ignorable and version in PACKED_VERSIONS
         if not (packed or event.ignorable or is_known(event.type, version)):
             reason = f"unknown event type {event.type!r} (seq {event.seq}), not marked as ignorable"
             self.refuse(_at(reason, event.line), event.line, event.offset)
             return
-        self._end_of_counted_seed(event)
+        if header is not None and header.seed_length:
+            self._end_of_counted_seed(event, header.seed_length, version)
         state.met.meet(event.seq, event.span)
         state.events += event.span
         if event.type == "session/end-seed":
@@ -135,19 +137,17 @@ class EventFold:
 
     # --------------------------------------------------------------------------------------------- seed, surface
 
-    def _end_of_counted_seed(self, event: Event) -> None:
+    def _end_of_counted_seed(self, event: Event, length: int, version: int) -> None:
         """Cut off what was inherited by the header's count, in versions 0 and 1.
 
         A copied event may come behind one whose number damage made too high: then what was cut was not all of it.
         """
-        state = self.state
-        header = state.header
-        if header is None or not header.seed_length or header.version not in SEED_LENGTH_VERSIONS:
+        if version not in SEED_LENGTH_VERSIONS:
             return
-        if event.seq < header.seed_length:
-            state.cut = False
-        elif not state.cut:
-            self._forget_inherited(header.seed_length)
+        if event.seq < length:
+            self.state.cut = False
+        elif not self.state.cut:
+            self._forget_inherited(length)
 
     def _end_of_marked_seed(self, event: Event) -> None:
         """Cut off what was inherited behind the marker; the last one counts."""
