@@ -68,12 +68,6 @@ def session_root(path: Path) -> Path:
     return inside if inside.is_dir() else path
 
 
-def whole_home(path: Path) -> Path:
-    """The home whose session root a place is, else the place itself: one store has one path, however it is named."""
-    real = Path(os.path.realpath(path))
-    return real.parent if real.name == SESSIONS and is_home(real.parent) else path
-
-
 def walk(root: Path) -> Walk:
     """Find every session's log; symlinks are followed, the same file reached twice is one.
 
@@ -170,9 +164,11 @@ def default_homes(environ: Mapping[str, str], home: Path) -> Sequence[Path]:
     """``DSH_HOME`` (empty is unset) or ``~/.dsh``; and the session root older SDKs were given."""
     named = environ.get("DSH_HOME", "").strip()
     homes = [Path(named).expanduser() if named else home / ".dsh"]
-    root = environ.get("DSH_SESSION_ROOT", "").strip()
-    if root:
-        homes.append(Path(root).expanduser())
+    named_root = environ.get("DSH_SESSION_ROOT", "").strip()
+    root = Path(named_root).expanduser()
+    # Where it is the home's own, each session would be listed and billed twice.
+    if named_root and os.path.realpath(root) != os.path.realpath(session_root(homes[0])):
+        homes.append(root)
     return homes
 
 

@@ -31,7 +31,7 @@ class DshPackage:
         del environ
         stores: list[Store] = []
         if discovery.is_home(path):
-            stores.append(DshStore(StoreRef("dsh", "dsh", str(discovery.whole_home(path.absolute())))))
+            stores.append(DshStore(StoreRef("dsh", "dsh", str(path.absolute()))))
         stores += [DshDatabaseStore(StoreRef("dsh", "dsh", str(found.absolute()))) for found in _databases(path)]
         return stores
 
