@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import tzinfo
 from typing import Any, NamedTuple
 
-from hermes_tui.model import CostGrouping, Listing, ListQuery, Request, SessionId, StoreRef, UsageReport
+from hermes_tui.model import CostGrouping, Listing, ListQuery, Request, SessionId, SessionRow, StoreRef, UsageReport
+from hermes_tui.stores.conversation import fold_conversation
 from hermes_tui.stores.kept_answers import (
     Answers,
     Asked,
@@ -58,6 +59,10 @@ class KeptLogs(ABC):
         Raises:
             OSError: the store's own folder cannot be read.
         """
+
+    def joined(self, rows: Sequence[SessionRow]) -> SessionRow:
+        """The row of a session from those of its logs, oldest first."""
+        return fold_conversation(rows)
 
     @abstractmethod
     def list_now(self, look: Look, query: ListQuery, limit: int | None) -> Listing:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from hermes_tui.model import SessionId, SessionRow
@@ -65,13 +65,15 @@ class LogIndex:
         return parent is not None and parent not in self.rows
 
 
-def build_index(peeked: Iterable[Peeked]) -> LogIndex:
-    """Group what was peeked by session."""
+def build_index(
+    peeked: Iterable[Peeked], joined: Callable[[Sequence[SessionRow]], SessionRow] = fold_conversation
+) -> LogIndex:
+    """Group what was peeked by session; ``joined`` makes one row of those of its logs."""
     ordered = sorted(peeked, key=_first_come)
     groups: dict[SessionId, list[Peeked]] = {}
     for log, row in ordered:
         groups.setdefault(row.id, []).append((log, row))
-    rows = {session_id: fold_conversation([row for _, row in group]) for session_id, group in groups.items()}
+    rows = {session_id: joined([row for _, row in group]) for session_id, group in groups.items()}
     children = _children(rows)
     return LogIndex(
         logs=tuple(log for log, _ in ordered if log is not None),

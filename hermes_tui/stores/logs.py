@@ -42,7 +42,6 @@ from hermes_tui.storage.errors import Interrupted, StorageError, advice_for
 from hermes_tui.storage.events import FileEvents
 from hermes_tui.storage.jsonl import Record
 from hermes_tui.stores.conversation import (
-    fold_conversation,
     is_running,
     left_out_reason,
     matches,
@@ -274,7 +273,7 @@ class LogStore(KeptLogs):
         with self._lock:
             unknown = [log for log in look.logs if log not in self._peeked]
         self.remember_peeks(self.source.peeks(unknown))
-        index = build_index(self.peeks(look.logs))
+        index = build_index(self.peeks(look.logs), self.joined)
         if asked is not None and (extra := self.index_extra()) is not None:
             asked.keep([dump_index(index, look.logs), extra])
         return index
@@ -410,7 +409,7 @@ class LogStore(KeptLogs):
     def _row(self, peeked: SessionRow, summaries: Sequence[LogSummary], now: float) -> SessionRow:
         row = peeked
         if summaries:
-            parts = fold_conversation([with_requests(summary) for summary in summaries])
+            parts = self.joined([with_requests(summary) for summary in summaries])
             row = self.complete(peeked, parts)
         return replace(row, store=self.ref, running=self.running(row, now))
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict
-from hashlib import blake2b
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import ClassVar, Final, NamedTuple
 
 from hermes_tui.model import (
@@ -49,6 +48,7 @@ from hermes_tui.stores.claude.lines import (
 from hermes_tui.stores.claude.parts import Part, parts_of
 from hermes_tui.stores.claude.replies import Reply, ReplyBook, ReplyColumns, columns_of, request_rows, requests_of
 from hermes_tui.stores.claude.resume import resumed
+from hermes_tui.stores.claude.traces import Spent, Trace, mark_of
 from hermes_tui.stores.claude.weights import NOTHING, Weight, weight_of
 from hermes_tui.stores.conversation import SPARKLINE_POINTS
 from hermes_tui.stores.logs import LogSummary
@@ -57,6 +57,7 @@ from hermes_tui.text import RawText
 
 TRIGGERS: Final = {"auto": "automatic"}
 STATE_VERSION: Final = 1
+_SPENT: Final = attrgetter("input", "output", "cache_read", "cache_write", "write_1h")
 
 
 class Boundary(NamedTuple):
@@ -74,33 +75,6 @@ class _Built:
     key: tuple[int, LeafMark | None, frozenset[str] | None]
     builder: Builder | None = None
     graph: Graph | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Trace:
-    """What tells copies of a session from the original; see :mod:`hermes_tui.stores.claude.relations`."""
-
-    marks: array[int]
-    """A number for each uuid, in file order, each once."""
-    messages: bytes
-    """For each of them: its parts that are live and count as messages."""
-    calls: bytes
-    """For each of them: its live tool calls."""
-    broken: int
-    """Places between two message lines where a line stands that no fork copies."""
-    birth: float | None
-    marked: bool
-    """Its lines say that they were copied (``/branch``)."""
-    begins_with_boundary: bool
-    headless: bool
-    """Its first line follows one that is not in it."""
-    requests: frozenset[str]
-    """The keys of its replies."""
-
-
-def mark_of(uuid: str) -> int:
-    """A number for a uuid, the same in every process."""
-    return int.from_bytes(blake2b(uuid.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
 
 
 class TranscriptFold:
@@ -375,12 +349,13 @@ class TranscriptFold:
 
     def compactions(self, graph: Graph) -> tuple[Compaction, ...]:
         """Every compaction in the order of the conversation."""
+        return tuple(self.compaction(entry, graph) for entry in self._in_order(graph))
+
+    def _in_order(self, graph: Graph) -> Sequence[Entry]:
+        """The compactions on the chain in its order, and behind them the others."""
         entries = {entry.uuid: entry for entry in self.boundaries()}
-        if not entries:
-            return ()
-        order = [uuid for uuid in graph.chain if uuid in entries]
-        order += [uuid for uuid in entries if uuid not in set(order)]
-        return tuple(self.compaction(entries[uuid], graph) for uuid in order)
+        chained = dict.fromkeys(uuid for uuid in (graph.chain if entries else ()) if uuid in entries)
+        return [entries[uuid] for uuid in (*chained, *(uuid for uuid in entries if uuid not in chained))]
 
     def boundaries(self) -> Sequence[Entry]:
         """The first line of each compaction, in file order."""
@@ -442,7 +417,10 @@ class TranscriptFold:
             marked=self.header.forked_from is not None,
             begins_with_boundary=first is not None and first.boundary,
             headless=first is not None and first.parent is not None and mark_of(first.parent) not in marks,
-            requests=frozenset(self._book.replies),
+            requests={key: Spent(*_SPENT(reply)) for key, reply in self._book.replies.items()},
+            compactions=tuple(mark_of(entry.uuid) for entry in self._in_order(graph)),
+            delegated=self._agent,
+            last_at=self.header.last_at,
         )
 
     def _row(self, graph: Graph, compactions: int, hit_rates: tuple[float | None, ...]) -> SessionRow:

@@ -236,6 +236,6 @@ def _ignored(fold: IndexedFold) -> tuple[IgnoredRecord, ...]:
 def _row(fold: IndexedFold, relation: Relation) -> SessionRow:
     """What the log says of itself up to the cut, as a list reads it: with what can be cut out of damaged lines."""
     summary = fold.summary()
-    if relation.marks or relation.requests:
+    if relation is not NO_RELATION:
         summary = without_copies(summary, as_far_as(relation, fold.trace()))
     return with_requests(summary)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shlex
 import threading
@@ -24,7 +25,7 @@ from hermes_tui.model import (
 )
 from hermes_tui.storage.jsonl import read_records
 from hermes_tui.stores.claude.discovery import Walk, walk
-from hermes_tui.stores.claude.fold import Trace, TranscriptFold
+from hermes_tui.stores.claude.fold import TranscriptFold
 from hermes_tui.stores.claude.index_texts import ClaudeTexts
 from hermes_tui.stores.claude.inline import Inline, holds, inline_agents, may_hold
 from hermes_tui.stores.claude.peek import Ends, Peek, ends_of, peek
@@ -41,6 +42,7 @@ from hermes_tui.stores.claude.relations import (
 )
 from hermes_tui.stores.claude.search_copies import holder_of
 from hermes_tui.stores.claude.skim import ClaudeSkim
+from hermes_tui.stores.claude.traces import Trace, mark_of
 from hermes_tui.stores.claude.transcript import ClaudeTranscript, LogView
 from hermes_tui.stores.conversation import is_running
 from hermes_tui.stores.kept_answers import SETTLED_NS, code_of
@@ -179,7 +181,11 @@ class ClaudeStore(LogStore):
             same = parent is None or parent == row.id
             yield log, row if same else replace(row, parent_id=parent, lineage_kind=kind)
             for agent in self._agents_inside(log):
-                yield None, self._inside_row(log, row, agent)
+                # A fork copies them with the rest: they are those of the file that held them first.
+                if relation.marks.isdisjoint(map(mark_of, agent.uuids)):
+                    with self._claude_lock:
+                        self._inside_of[agent.id] = (log, agent)
+                    yield None, self._inside_row(log, row, agent)
 
     def _old_titles(self, logs: Sequence[LogFile]) -> dict[str, str]:
         """By path: titles that old builds wrote into another session's file (facts/claude-code.md section 3)."""
@@ -213,7 +219,6 @@ class ClaudeStore(LogStore):
         agents = tuple(inline_agents(fold.entries)) if fold is not None else ()
         with self._claude_lock:
             self._inside[log.path] = (log, agents)
-            self._inside_of.update({agent.id: (log, agent) for agent in agents})
         return agents
 
     def _inside_row(self, log: LogFile, row: SessionRow, agent: Inline) -> SessionRow:
@@ -264,10 +269,9 @@ class ClaudeStore(LogStore):
     def _related(self, logs: Sequence[LogFile]) -> dict[str, Relation]:
         """By path: what each log copied from earlier ones."""
         begun = time.time_ns()
-        sessions = [log for log in logs if log.path not in self._met.agents]
         roots: dict[str, list[str]] = {}
         begun_late: list[tuple[LogFile, str]] = []
-        for log in sessions:
+        for log in logs:
             try:
                 ends = self._ends_of(log)
             except (OSError, *MALFORMED) as error:
@@ -276,8 +280,15 @@ class ClaudeStore(LogStore):
             roots[log.path] = list(ends.roots)
             if ends.begins_late is not None:
                 begun_late.append((log, ends.begins_late))
+        sessions = [log for log in logs if log.path not in self._met.agents]
         for log, uuid in begun_late:
-            self._join_holder(log, uuid, sessions, roots)
+            agent = self._met.agents.get(log.path)
+            near = (
+                sessions
+                if agent is None
+                else [one for one in logs if one.session_id in (agent.session, log.session_id)]
+            )
+            self._join_holder(log, uuid, near, roots)
         by_path = {log.path: log for log in logs}
         groups = [tuple(by_path[path] for path in family) for family in families(roots)]
         strange = self._recall_families(groups)
@@ -440,8 +451,21 @@ class ClaudeStore(LogStore):
                 inherited=found.get(log.path, NO_RELATION).marks,
             )
             for session_id in ids
-            for log in index.logs_of.get(session_id, ())
+            for log in self._newest_first(index.logs_of.get(session_id, ()))
         ]
+
+    def _newest_first(self, logs: Sequence[LogFile]) -> Sequence[LogFile]:
+        """By when their lines say that they were written to last: who copies a file may give it another time."""
+        if len(logs) < 2:
+            return logs
+        return sorted(logs, key=lambda log: _last_active(self.peeked(log)), reverse=True)
+
+    def joined(self, rows: Sequence[SessionRow]) -> SessionRow:
+        """Copies of one session, which a moved folder leaves behind: the one written to last speaks for them."""
+        if len(rows) < 2:
+            return super().joined(rows)
+        begun = [row.started_at for row in rows if row.started_at is not None]
+        return replace(super().joined(sorted(rows, key=_last_active)), started_at=min(begun, default=None))
 
     def recovery(self, session_id: SessionId, cut: PowerCut | None = None) -> Recovery:
         """See :meth:`Store.recovery`.
@@ -451,7 +475,7 @@ class ClaudeStore(LogStore):
         """
         index = self.index()
         row = index.rows[session_id]
-        view = max(self._views(index, [session_id]), key=lambda view: view.log.mtime_ns)
+        view = self._views(index, [session_id])[0]
         relation = self._relations.get(view.log.path, NO_RELATION)
         if cut is not None and row.lineage_kind != "delegation":
             # The title may have been given after the cut: only what stands before it counts.
@@ -482,6 +506,10 @@ class ClaudeStore(LogStore):
         return f"{there}{home}claude --resume {shlex.quote(session_id)} {typed}"
 
 
+def _last_active(row: SessionRow) -> float:
+    return -math.inf if row.last_active_at is None else row.last_active_at
+
+
 def _with_inside(row: SessionRow, found: SessionRow) -> SessionRow:
     """The row of a sub-agent inside its session's file; its tokens are counted with the session."""
     return replace(
@@ -491,6 +519,7 @@ def _with_inside(row: SessionRow, found: SessionRow) -> SessionRow:
         message_count=found.message_count,
         tool_call_count=found.tool_call_count,
         branches=found.branches,
+        problems=found.problems,
     )
 
 

@@ -29,7 +29,7 @@ from hermes_tui.records import dataclass
 from hermes_tui.storage.jsonl import Record, read_line_at, read_records
 from hermes_tui.storage.log_bytes import read_at
 from hermes_tui.storage.log_lines import read_lines
-from hermes_tui.stores.claude.fold import TranscriptFold, mark_of
+from hermes_tui.stores.claude.fold import TranscriptFold
 from hermes_tui.stores.claude.giants import salvaged
 from hermes_tui.stores.claude.graph import Graph
 from hermes_tui.stores.claude.lines import (
@@ -45,6 +45,7 @@ from hermes_tui.stores.claude.lines import (
 )
 from hermes_tui.stores.claude.parts import CALL_BLOCKS, Part, parts_of
 from hermes_tui.stores.claude.skim import ClaudeSkim
+from hermes_tui.stores.claude.traces import mark_of
 from hermes_tui.stores.log_source import MALFORMED, PULSE_EVERY
 from hermes_tui.stores.logs import LogFile, Pulse, no_pulse
 from hermes_tui.stores.protocol import TEXT_PIECE
