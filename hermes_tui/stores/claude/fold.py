@@ -325,11 +325,14 @@ class TranscriptFold:
     def _builder(self) -> Builder:
         built = self._built()
         if built.builder is None:
-            entries: Sequence[Entry] = self.entries
-            if self.only is not None:
-                entries = [entry for entry in entries if entry.uuid in self.only or entry.type == BRIDGED_TYPE]
-            built.builder = Builder(entries, self.header.mark, self.preserved, self.sidechain)
+            built.builder = Builder(self.looked_at(), self.header.mark, self.preserved, self.sidechain)
         return built.builder
+
+    def looked_at(self) -> Sequence[Entry]:
+        """The lines the graph is made of."""
+        if self.only is None:
+            return self.entries
+        return [entry for entry in self.entries if entry.uuid in self.only or entry.type == BRIDGED_TYPE]
 
     def usages(self) -> dict[str, Usage]:
         """The tokens of each own request, by the line that shows them."""

@@ -80,7 +80,7 @@ def recover(
     limited = view if cut is None else replace(view, end=cut_offset(view.log.path, cut))
     fold = read_view(ref, limited, strict=True)
     lines, boundary = resumed(
-        fold.entries, fold.header.mark, fold.preserved, sidechain=fold.sidechain, built=fold.whole()
+        fold.looked_at(), fold.header.mark, fold.preserved, sidechain=fold.sidechain, built=fold.whole()
     )
     return Recovery(
         session_id=view.session_id,

@@ -163,3 +163,13 @@ def test_a_long_last_line_tells_when_a_session_was_active(cli: Cli, tmp_path: Pa
         made.write(project(tmp_path))
     found = cli("list", "--json", "--limit", "1", store=tmp_path).json
     assert [row["id"] for row in found["sessions"]] == [printed.id]
+
+
+def test_recovery_of_a_sub_agent_inside_a_file_sends_its_lines_alone(cli: Cli, tmp_path: Path) -> None:
+    made = Made("two inside").user("1", None).use("2", "1").user("a1", None, side=True).reply("a2", "a1", side=True)
+    made.result("r2", "2", "2").reply("3", "r2").boundary("b", "3").summary("s", "b")
+    made.user("b1", None, side=True).reply("b2", "b1", side=True).user("4", "s").reply("5", "4")
+    made.write(tmp_path / "projects" / "-home-ana-code")
+    for first, texts in (("a1", ["P a1", "R a2"]), ("b1", ["P b1", "R b2"])):
+        found = cli("recover", f"sidechain-{made.uuid(first)}", "--json", store=tmp_path).json
+        assert [message["text"] for message in found["messages"]] == texts
