@@ -445,7 +445,7 @@ class TranscriptFold:
             title=_raw(title),
             preview=_raw(first_prompt),
             source=_raw(header.entrypoint),
-            model=_raw(self._model),
+            model=_raw(self._own_model()),
             models=tuple(RawText(model) for model in self._models),
             provider=RawText("anthropic") if self._models else None,
             cwd=_raw(header.folder),
@@ -460,6 +460,12 @@ class TranscriptFold:
             branches=graph.branches,
             hit_rates=hit_rates,
         )
+
+    def _own_model(self) -> str | None:
+        """The last one that spoke; not that of a sub-agent inside the file."""
+        mine = self._own_entries() if self._mixed else None
+        own = [] if mine is None else [one for one in self._book.replies.values() if one.model and one.uuid in mine]
+        return max(own, key=lambda reply: reply.place).model if own else self._model
 
     def first_prompt(self, graph: Graph) -> str | None:
         """The first true prompt, a live one before a dead one; else the first command with arguments (section 6)."""

@@ -209,6 +209,13 @@ def test_old_sub_agents_lie_beside_or_inside_their_session(tmp_path: Path, versi
     assert len({request.chain for request in store.requests([SessionId(made.id)])}) == 2
 
 
+def test_the_model_of_a_session_is_not_that_of_a_sub_agent_inside_it(tmp_path: Path) -> None:
+    made = Made("busy").user("1", None).use("2", "1").user("s1", None, side=True)
+    made.reply("s2", "s1", side=True, model="claude-haiku-4-5").write(project(tmp_path))
+    (row,) = opened(tmp_path).rows([SessionId(made.id)])
+    assert (row.model, row.models) == ("claude-opus-4-8", ("claude-opus-4-8", "claude-haiku-4-5"))
+
+
 def test_nested_sub_agents_and_those_of_a_deleted_session_are_found(tmp_path: Path) -> None:
     gone = mark("deleted")
     folder = project(tmp_path) / gone / "subagents" / "workflows" / "run-1"
