@@ -41,6 +41,7 @@ from hermes_tui.stores.claude.lines import (
     first_value,
     message_of,
     number_of,
+    odd_time,
     plain_entry,
     text_of,
     values_of,
@@ -56,7 +57,7 @@ from hermes_tui.stores.request_rows import RequestRows
 from hermes_tui.text import RawText
 
 TRIGGERS: Final = {"auto": "automatic"}
-STATE_VERSION: Final = 1
+STATE_VERSION: Final = 2
 _SPENT: Final = attrgetter("input", "output", "cache_read", "cache_write", "write_1h")
 
 
@@ -163,6 +164,8 @@ class TranscriptFold:
         self.keep(entry)
         if entry.type == BRIDGED_TYPE:
             return
+        if entry.at is None:
+            self.problems.append(Problem(self._path, record.line, record.offset, odd_time(fields)))
         self.previous = entry.uuid
         if entry.turn and message_of(fields).get("content") is None:
             self._refused = True

@@ -37,7 +37,6 @@ class Header:
     last_at: float | None = None
     birth: float | None = None
     """The time of the first line that is no message but has one: when this file was begun, not what it copied."""
-    absurd_times: int = 0
     context: dict[str, str] = field(default_factory=dict)
     said: tuple[object, ...] = ()
     """The same fields of the line before, to see quickly that nothing changed."""
@@ -57,9 +56,7 @@ class Header:
 
     def look(self, fields: Fields, at: float | None) -> bool:
         """The same without comparing: whether anything differs from the line before that might be a change."""
-        if at is None:
-            self.absurd_times += 1
-        else:
+        if at is not None:
             if self.first_at is None or at < self.first_at:
                 self.first_at = at
             if self.last_at is None or at > self.last_at:

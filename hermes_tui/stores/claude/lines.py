@@ -40,6 +40,8 @@ EARLIEST: Final = 946_684_800.0
 LATEST: Final = 4_102_444_800.0
 """2100-01-01: a time after it is absurd."""
 
+ABSURD_TIME: Final = "absurd time"
+"""How the problem begins of a message line whose time is shown as unknown."""
 MOST: Final = 1 << 62
 """So many are no count of anything."""
 
@@ -130,6 +132,13 @@ def time_of(value: object) -> float | None:
     except (ValueError, OverflowError, OSError):
         return None
     return at if EARLIEST <= at < LATEST else None
+
+
+def odd_time(fields: Fields) -> str:
+    """Why the time of a message line is shown as unknown."""
+    stamp = fields.get("timestamp")
+    told = "there is none" if stamp is None else repr(stamp)[:40]
+    return f"{ABSURD_TIME}: {told}; shown as unknown"
 
 
 def blocks_of(fields: Fields) -> list[Fields]:

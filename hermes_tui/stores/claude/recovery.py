@@ -21,7 +21,7 @@ from hermes_tui.model import (
     StoreRef,
 )
 from hermes_tui.storage.jsonl import read_piece
-from hermes_tui.stores.claude.lines import LOCAL_COMMAND, Entry
+from hermes_tui.stores.claude.lines import ABSURD_TIME, LOCAL_COMMAND, Entry
 from hermes_tui.stores.claude.relations import NO_RELATION, Relation, as_far_as, without_copies
 from hermes_tui.stores.claude.resume import resumed
 from hermes_tui.stores.claude.transcript import (
@@ -230,7 +230,11 @@ def _line_start(path: str, line: int) -> int:
 
 
 def _ignored(fold: IndexedFold) -> tuple[IgnoredRecord, ...]:
-    return tuple(IgnoredRecord(problem.path, problem.line, problem.reason) for problem in fold.problems)
+    return tuple(
+        IgnoredRecord(problem.path, problem.line, problem.reason)
+        for problem in fold.problems
+        if not problem.reason.startswith(ABSURD_TIME)  # the line itself is taken in
+    )
 
 
 def _row(fold: IndexedFold, relation: Relation) -> SessionRow:

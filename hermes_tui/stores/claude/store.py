@@ -17,6 +17,7 @@ import orjson
 from hermes_tui.model import (
     Finding,
     PowerCut,
+    Problem,
     Recovery,
     ResumeCommand,
     SessionId,
@@ -28,6 +29,7 @@ from hermes_tui.stores.claude.discovery import Walk, walk
 from hermes_tui.stores.claude.fold import TranscriptFold
 from hermes_tui.stores.claude.index_texts import ClaudeTexts
 from hermes_tui.stores.claude.inline import Inline, holds, inline_agents, may_hold
+from hermes_tui.stores.claude.lines import ABSURD_TIME
 from hermes_tui.stores.claude.peek import Ends, Peek, ends_of, peek
 from hermes_tui.stores.claude.processes import running_sessions
 from hermes_tui.stores.claude.recovery import recover
@@ -46,7 +48,7 @@ from hermes_tui.stores.claude.traces import Trace, mark_of
 from hermes_tui.stores.claude.transcript import ClaudeTranscript, LogView
 from hermes_tui.stores.conversation import is_running
 from hermes_tui.stores.kept_answers import SETTLED_NS, code_of
-from hermes_tui.stores.log_findings import NAMED_PATHS
+from hermes_tui.stores.log_findings import ABSURD_TIMES, NAMED_PATHS
 from hermes_tui.stores.log_source import MALFORMED, LineTaker, LogFold, Say, fold_log
 from hermes_tui.stores.log_texts import LogTexts
 from hermes_tui.stores.logs import PEEKS_KEPT, LogFile, LogIndex, LogStore, LogSummary, Peeked
@@ -423,6 +425,10 @@ class ClaudeStore(LogStore):
                 return tuple(sorted((mark.name, mark.stat().st_mtime_ns) for mark in marks))
         except OSError:
             return ()
+
+    def problem_code(self, problem: Problem) -> str:
+        """See :meth:`LogStore.problem_code`."""
+        return ABSURD_TIMES if problem.reason.startswith(ABSURD_TIME) else super().problem_code(problem)
 
     def own_findings(self, index: LogIndex) -> Sequence[Finding]:
         """What the walk met that is no session."""

@@ -95,6 +95,24 @@ def test_glued_and_half_lines_are_rescued_for_reading_and_named(tmp_path: Path) 
     assert [problem.line for problem in transcript.problems] == [3]
 
 
+def test_a_time_that_is_none_is_told(tmp_path: Path) -> None:
+    made = Made("timeless").user("1", None)
+    stamps: list[object] = ["0001-01-01T00:00:00.000Z", "9999-12-31T23:59:59.999Z", "soon", 5, None]
+    for number, said in enumerate(stamps):
+        made.reply(f"r{number}", f"r{number - 1}" if number else "1")
+        made.raw(json.dumps({**json.loads(made.lines.pop()), "timestamp": said}))
+    made.write(project(tmp_path))
+    store = opened(tmp_path)
+    shown = store.transcript([SessionId(made.id)])
+    heads = [head for batch in shown.heads() for head in batch]
+    assert [head.at is None for head in heads] == [False] + [True] * len(stamps)
+    assert {problem.line for problem in shown.problems} == {2, 3, 4, 5, 6}
+    assert [(one.code, one.count) for one in store.findings()] == [("absurd-time", len(stamps))]
+    (row,) = store.rows([SessionId(made.id)])
+    assert (row.problems, row.started_at, row.request_count) == (len(stamps), row.last_active_at, len(stamps))
+    assert store.recovery(SessionId(made.id)).ignored == ()
+
+
 def test_what_cannot_be_resumed_says_so(tmp_path: Path) -> None:
     made = refused()
     for one in made:
