@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
@@ -21,8 +21,11 @@ class Change(NamedTuple):
     """Something between two message lines that can explain a cache miss."""
 
     place: int
+    """How many message lines stand above it."""
     cause: DropCause
     evidence: str
+    at: float | None = None
+    """Unix seconds: lines may stand out of order, and replies are put in order by time."""
 
 
 def cache_events(
@@ -37,21 +40,37 @@ def cache_events(
         changes: in file order.
     """
     rewound = _rewound(replies, entries, lines)
-    places = [change.place for change in changes]
+    between = _between(replies, changes)
     found: dict[str, tuple[CacheEvent, ...]] = {}
-    told = zip(replies.keys, replies.places, replies.models, strict=True)
-    for (_, above, before), (key, place, model) in pairwise(told):
-        events: list[CacheEvent] = []
-        if places:
-            low, high = sorted((above, place))
-            between = changes[bisect_right(places, low) : bisect_right(places, high)]
-            events = [CacheEvent(change.cause, RawText(change.evidence)) for change in between]
+    told = zip(replies.keys, replies.models, strict=True)
+    for number, ((_, before), (key, model)) in enumerate(pairwise(told), 1):
+        events = [CacheEvent(change.cause, RawText(change.evidence)) for change in between.get(number, ())]
         if before != model:
             events.append(CacheEvent("model-change", RawText(f"{before} -> {model}")))
         if key in rewound:
             events.append(CacheEvent("rewind", RawText("the conversation went on from an earlier reply")))
         if events:
             found[key] = tuple(events)
+    return found
+
+
+def _between(replies: ReplyColumns, changes: Sequence[Change]) -> dict[int, list[Change]]:
+    """By the number of a reply: what happened between the one before and it, in file order."""
+    found: dict[int, list[Change]] = {}
+    timed = [(at, place) for at, place in zip(replies.times, replies.places, strict=True) if at is not None]
+    dated = [change for change in changes if change.at is not None] if len(timed) == len(replies.times) else []
+    for change in dated:
+        found.setdefault(bisect_left(timed, (change.at, change.place)), []).append(change)
+    if len(dated) == len(changes):
+        return found
+    # Without a time the place in the file has to do.
+    others = list(changes) if not dated else [change for change in changes if change.at is None]
+    places = [change.place for change in others]
+    for number, (above, place) in enumerate(pairwise(replies.places), 1):
+        low, high = sorted((above, place))
+        here = others[bisect_right(places, low) : bisect_right(places, high)]
+        if here:
+            found[number] = sorted([*found.get(number, ()), *here], key=lambda change: change.place)
     return found
 
 

@@ -44,6 +44,7 @@ from hermes_tui.stores.claude.lines import (
     odd_time,
     plain_entry,
     text_of,
+    time_of,
     values_of,
 )
 from hermes_tui.stores.claude.parts import Part, parts_of
@@ -170,7 +171,7 @@ class TranscriptFold:
         if entry.turn and message_of(fields).get("content") is None:
             self._refused = True
         for change in self.header.take_message(fields, entry.at):
-            self._change("context-change", change)
+            self._change("context-change", change, entry.at)
         weight = weight_of(fields)
         known = self.weights.get(entry.uuid)
         # Kept lines are stored again as they were; only where the text differs the last line counts (section 2).
@@ -222,7 +223,7 @@ class TranscriptFold:
         if self._breaks[-1:] != [self.lines]:
             self._breaks.append(self.lines)
         if fields.get("type") == "content-replacement":
-            self._change("context-change", "old tool results replaced")
+            self._change("context-change", "old tool results replaced", time_of(fields.get("timestamp")))
 
     def note_parts(self, entry: Entry, fields: Fields) -> None:
         """Take in the parts of a line seen for the first time, or of one that says something else now."""
@@ -247,7 +248,7 @@ class TranscriptFold:
 
     def _take_system(self, fields: Fields, entry: Entry) -> None:
         if entry.subtype == "microcompact_boundary":
-            self._change("compaction", "old tool results were cleared (microcompaction)")
+            self._change("compaction", "old tool results were cleared (microcompaction)", entry.at)
         if not entry.boundary:
             return
         self.preserved[entry.uuid] = preserved_of(fields)
@@ -260,10 +261,10 @@ class TranscriptFold:
             name = TRIGGERS.get(trigger, trigger) if trigger is not None else None
             self._boundaries[entry.uuid] = Boundary(name, before, after)
             tokens = f" from {before:,} to {after:,} tokens" if before and after else ""
-            self._change("compaction", f"{name or 'a'} compaction{tokens}")
+            self._change("compaction", f"{name or 'a'} compaction{tokens}", entry.at)
 
-    def _change(self, cause: DropCause, evidence: str) -> None:
-        self._changes.append(Change(self.lines, cause, evidence))
+    def _change(self, cause: DropCause, evidence: str, at: float | None) -> None:
+        self._changes.append(Change(self.lines, cause, evidence, at))
 
     # -------------------------------------------------------------------------------------------------- answers
 

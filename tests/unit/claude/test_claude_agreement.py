@@ -173,3 +173,16 @@ def test_recovery_of_a_sub_agent_inside_a_file_sends_its_lines_alone(cli: Cli, t
     for first, texts in (("a1", ["P a1", "R a2"]), ("b1", ["P b1", "R b2"])):
         found = cli("recover", f"sidechain-{made.uuid(first)}", "--json", store=tmp_path).json
         assert [message["text"] for message in found["messages"]] == texts
+
+
+def test_a_line_out_of_order_explains_the_drop_behind_it_in_time(cli: Cli, tmp_path: Path) -> None:
+    def written(tokens: int) -> dict[str, int]:
+        return {"input_tokens": 1, "cache_creation_input_tokens": tokens, "cache_read_input_tokens": 0}
+
+    made = Made("jumbled").user("1", None).reply("2", "1", usage=written(50_000))
+    made.user("3", "2").reply("4", "3", usage=written(50_000)).system("m", "4", "microcompact_boundary")
+    made.user("5", "m").reply("6", "5", usage=written(50_000))
+    made.lines[3], made.lines[4] = made.lines[4], made.lines[3]
+    made.write(project(tmp_path))
+    drops = cli("cache", made.id, "--json", store=tmp_path).json["drops"]
+    assert [drop["cause"] for drop in drops] == ["first-request", "unknown", "compaction"]
