@@ -7,6 +7,7 @@ lies between is seen when the session is opened or stands on the page.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Final, NamedTuple
@@ -30,6 +31,8 @@ LONGEST_END: Final = 32 << 20
 LAST_LINES: Final = 2
 """Message lines at the end that are looked at for time and branch."""
 _MESSAGE_START: Final = b'{"parentUuid"'
+_ROOT: Final = re.compile(rb'Uuid": ?null')
+"""Begins with the rarest of its letters, which is what the search looks for first."""
 _SKIPPED_STARTS: Final = (b'{"type":"file-history-snapshot"', b'{"type":"queue-operation"', b'{"type":"attribution-')
 
 
@@ -37,6 +40,8 @@ _SKIPPED_STARTS: Final = (b'{"type":"file-history-snapshot"', b'{"type":"queue-o
 class Peek:
     """What the two ends of a file say."""
 
+    delegated: bool = False
+    """It is known to be a sub-agent's."""
     header: Header = field(default_factory=Header)
     first_prompt: str | None = None
     command: str | None = None
@@ -44,14 +49,18 @@ class Peek:
     """Lines of the head without a parent: copies of a session share them."""
     begins_late: str | None = None
     """The first message line where it is no beginning: a compaction boundary, which a fork made after one begins with,
-    or a line whose parent is lost."""
+    or a line whose parent is lost. Those of sub-agents inside a session's file do not count."""
+    begun: bool = False
+    """Whether a line was met that is none of theirs."""
     bridged: dict[str, str | None] = field(default_factory=dict)
     """What takes the place of a parent that is no message, as older builds wrote them before the first prompt."""
     last_uuids: list[str] = field(default_factory=list)
     """The last message lines: what an old title in another file names (facts section 3, summary)."""
     messages: int = 0
     sidechain: bool | None = None
-    """Whether the first message line is a sub-agent's."""
+    """Whether every message line that was met is a sub-agent's."""
+    side_prompt: str | None = None
+    """The first prompt of a sub-agent inside a session's file."""
     version: str | None = None
     problems: int = 0
     agents: bool | None = None
@@ -93,13 +102,14 @@ def peek(path: str, size: int, *, inside: bool = False) -> Peek:
     Raises:
         OSError: it cannot be read.
     """
-    result = Peek()
+    result = Peek(delegated=not inside)
     file = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
     try:
         if inside and size < ANY_VERSION_BELOW:
             text = read_at(file, size, 0)
             result.agents = marked(text)
             _read(result, lambda length, start: text[start : start + length], size)
+            _take_roots(result, text)
         else:
             _read(result, lambda length, start: read_at(file, length, start), size)
     finally:
@@ -123,7 +133,8 @@ def _read_head(result: Peek, piece: Piece, size: int) -> None:
     while True:
         # What was read is not enough: begin again, so that no line is taken twice.
         result.header, result.messages, result.problems = Header(), 0, 0
-        result.first_prompt = result.command = result.begins_late = None
+        result.first_prompt = result.command = result.begins_late = result.side_prompt = result.sidechain = None
+        result.begun = False
         result.roots.clear()
         result.bridged.clear()
         _take_head(result, piece(length, 0), whole=size <= length)
@@ -177,20 +188,44 @@ def _take_message(result: Peek, fields: Fields) -> None:
     result.header.look(fields, time_of(fields.get("timestamp")))
     uuid, parent = text_of(fields.get("uuid")), _parent(result, fields)
     if result.messages == 0:
-        result.sidechain = fields.get("isSidechain") is True
         result.version = text_of(fields.get("version"))
-        if fields.get("subtype") == "compact_boundary" or parent is not None:
-            result.begins_late = uuid
+    inside = fields.get("isSidechain") is True and not result.delegated
+    if result.messages == 0 or not (inside or result.begun):
+        late = fields.get("subtype") == "compact_boundary" or parent is not None
+        result.begins_late = uuid if late else None
+    result.begun = result.begun or not inside
+    _take_side(result, fields)
     result.messages += 1
     if uuid is not None and parent is None:
         result.roots.append(uuid)
     if result.first_prompt is None and fields.get("type") == "user":
         for kind, text, stored in _texts(fields):
+            if kind == "prompt" and inside:
+                result.side_prompt = result.side_prompt or text[:PROMPT_CUT]
+                return
             if kind == "prompt":
                 result.first_prompt = text[:PROMPT_CUT]
                 return
             if result.command is None and stored != text and text[:1] in "/!" and " " in text:
                 result.command = text[:PROMPT_CUT]
+
+
+def _take_side(result: Peek, fields: Fields) -> None:
+    result.sidechain = fields.get("isSidechain") is True and result.sidechain is not False
+
+
+def _take_roots(result: Peek, text: bytes) -> None:
+    """The other lines without a parent of a file read whole: what it copied may stand behind a beginning of its own."""
+    known = set(result.roots)
+    for found in _ROOT.finditer(text):
+        end = text.find(b"\n", found.end())
+        fields = _parsed(text[text.rfind(b"\n", 0, found.start()) + 1 : end if end >= 0 else len(text)])
+        if fields is None or fields.get("isSidechain") is True or text_of(fields.get("type")) not in MESSAGE_TYPES:
+            continue
+        uuid = text_of(fields.get("uuid"))
+        if uuid is not None and uuid not in known and text_of(fields.get("parentUuid")) is None:
+            known.add(uuid)
+            result.roots.append(uuid)
 
 
 def _parent(result: Peek, fields: Fields) -> str | None:
@@ -238,6 +273,7 @@ def _take_tail(result: Peek, tail: bytes, *, whole: bool) -> tuple[Header, int]:
         taken.append(fields)
     for fields in reversed(taken):
         if text_of(fields.get("type")) in MESSAGE_TYPES:
+            _take_side(result, fields)
             result.last_uuids += [uuid for uuid in (text_of(fields.get("uuid")),) if uuid]
             later.look(fields, time_of(fields.get("timestamp")))
         else:
@@ -261,6 +297,7 @@ def _merge(result: Peek, later: Header, seen: int) -> None:
     header.first_at = header.first_at if header.first_at is not None else min(times, default=None)
     header.last_at = max(times, default=None)
     result.messages = max(result.messages, seen)
+    result.first_prompt = result.first_prompt or result.side_prompt
     result.damaged = result.damaged or not result.messages
 
 

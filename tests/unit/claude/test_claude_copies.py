@@ -153,3 +153,32 @@ def test_a_sub_agent_inside_a_file_that_was_forked_is_one(asked: Cli, tmp_path: 
     found = rows(asked, tmp_path)
     assert (found[inside]["parent_id"], found[inside]["message_count"], found[inside]["parts"]) == (made.id, 2, 1)
     assert total(asked, tmp_path)["output_tokens"] == 1111
+
+
+def test_a_copy_behind_a_beginning_of_its_own_is_one(asked: Cli, tmp_path: Path) -> None:
+    made = begun("first")
+    made.write(folder(tmp_path))
+    fork = Made("second").user("0", None)
+    fork.lines += [json.dumps({**json.loads(line), "sessionId": fork.id}) for line in made.lines]
+    fork.name, fork.time = made.name, made.time
+    fork.user("5", "4").reply("6", "5", usage=used(30)).write(folder(tmp_path))
+    found = rows(asked, tmp_path)
+    assert (found[fork.id]["parent_id"], found[fork.id]["output_tokens"]) == (made.id, 30)
+    assert total(asked, tmp_path)["output_tokens"] == 60
+
+
+def test_a_session_whose_first_line_is_lost_is_none_of_its_sub_agents(asked: Cli, tmp_path: Path) -> None:
+    made = Made("torn head").user("1", None).user("s1", None, "ERRAND", side=True).reply("s2", "s1", side=True)
+    made.reply("2", "1", usage=used(10)).user("3", "2").reply("4", "3", usage=used(20))
+    fork = copied(made, "fork").user("5", "4").reply("6", "5", usage=used(30))
+    made.lines[0] = made.lines[0][:100]
+    made.write(folder(tmp_path))
+    fork.write(folder(tmp_path))
+    found = rows(asked, tmp_path)
+    assert (found[made.id]["lineage_kind"], found[made.id]["preview"], found[made.id]["resumable"]) == (
+        "root",
+        "P 3",
+        True,
+    )
+    assert {row["parent_id"] for row in found.values()} == {None, made.id}
+    assert total(asked, tmp_path)["output_tokens"] == 64
