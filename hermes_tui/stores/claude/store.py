@@ -272,7 +272,7 @@ class ClaudeStore(LogStore):
         """By path: what each log copied from earlier ones."""
         begun = time.time_ns()
         roots: dict[str, list[str]] = {}
-        begun_late: list[tuple[LogFile, str]] = []
+        late: dict[tuple[str, SessionId | None], list[LogFile]] = {}
         for log in logs:
             try:
                 ends = self._ends_of(log)
@@ -281,16 +281,10 @@ class ClaudeStore(LogStore):
                 continue  # it is listed with a problem; what it copied is not known
             roots[log.path] = list(ends.roots)
             if ends.begins_late is not None:
-                begun_late.append((log, ends.begins_late))
-        sessions = [log for log in logs if log.path not in self._met.agents]
-        for log, uuid in begun_late:
-            agent = self._met.agents.get(log.path)
-            near = (
-                sessions
-                if agent is None
-                else [one for one in logs if one.session_id in (agent.session, log.session_id)]
-            )
-            self._join_holder(log, uuid, near, roots)
+                agent = self._met.agents.get(log.path)
+                late.setdefault((ends.begins_late, agent.session if agent else None), []).append(log)
+        for (uuid, session), alike in late.items():
+            self._join_holder(uuid, alike, self._searched(logs, alike, session), roots)
         by_path = {log.path: log for log in logs}
         groups = [tuple(by_path[path] for path in family) for family in families(roots)]
         strange = self._recall_families(groups)
@@ -339,18 +333,30 @@ class ClaudeStore(LogStore):
                 self._families[family] = known
         return known
 
-    def _join_holder(self, log: LogFile, uuid: str, sessions: Sequence[LogFile], roots: dict[str, list[str]]) -> None:
-        """A log that begins with a compaction, or whose head is lost: find the file that holds its first line too."""
+    def _searched(
+        self, logs: Sequence[LogFile], alike: Sequence[LogFile], session: SessionId | None
+    ) -> Sequence[LogFile]:
+        """Where the line these logs begin with may stand: in other sessions; of a sub-agent, in its own one."""
+        if session is not None or alike[0].path in self._met.agents:
+            names = {session, *(log.session_id for log in alike)}
+            return [log for log in logs if log.session_id in names and log not in alike]
+        begun_so = {log.path for log in alike}
+        return [log for log in logs if log.path not in self._met.agents and log.path not in begun_so]
+
+    def _join_holder(
+        self, uuid: str, alike: Sequence[LogFile], others: Sequence[LogFile], roots: dict[str, list[str]]
+    ) -> None:
+        """Logs that begin with the same compaction, or whose head is lost: find the file that holds that line too."""
+        log = alike[0]
         with self._claude_lock:
             searched, holder = self._holders.get(log.path, (None, None))
         # Where it was found stands while the log grows, and goes with that file.
         if holder not in roots if holder is not None else searched != log:
-            holder = holder_of(uuid, log, sessions)
+            holder = holder_of(uuid, log, others)
             with self._claude_lock:
                 self._holders[log.path] = (log, holder)
-        if holder is not None:
-            roots.setdefault(holder, []).append(uuid)
-            roots[log.path].append(uuid)
+        for path in [one.path for one in alike] + ([] if holder is None else [holder]):
+            roots.setdefault(path, []).append(uuid)
 
     def _traced(self, logs: Iterable[LogFile]) -> Iterator[tuple[LogFile, Trace]]:
         pulse = self.pulse()

@@ -182,3 +182,17 @@ def test_a_session_whose_first_line_is_lost_is_none_of_its_sub_agents(asked: Cli
     )
     assert {row["parent_id"] for row in found.values()} == {None, made.id}
     assert total(asked, tmp_path)["output_tokens"] == 64
+
+
+def test_forks_that_begin_with_the_same_compaction_find_the_file_it_was_made_in(asked: Cli, tmp_path: Path) -> None:
+    made = Made("long").user("1", None, "word " * 80_000).reply("2", "1", usage=used(10))
+    made.boundary("b", "2").summary("s", "b").user("3", "s").reply("4", "3", usage=used(20))
+    made.write(folder(tmp_path, "-z"))
+    for number in (1, 2):
+        fork = copied(made, f"fork {number}", made.lines[2:])
+        fork.user(f"own {number}", "4").reply(f"said {number}", f"own {number}", usage=used(100))
+        fork.write(folder(tmp_path, "-a"))
+    found = rows(asked, tmp_path)
+    assert sorted(row["parent_id"] or "" for row in found.values()) == ["", made.id, made.id]
+    assert sorted(row["output_tokens"] for row in found.values()) == [30, 100, 100]
+    assert total(asked, tmp_path)["output_tokens"] == 230
