@@ -18,7 +18,7 @@ from hermes_tui.records import dataclass
 from hermes_tui.storage.log_bytes import read_at
 from hermes_tui.stores.claude.header import PROMPT_CUT, Header
 from hermes_tui.stores.claude.inline import ANY_VERSION_BELOW, marked
-from hermes_tui.stores.claude.lines import BRIDGED_TYPE, MESSAGE_TYPES, Fields, message_of, text_of, time_of
+from hermes_tui.stores.claude.lines import BRIDGED_TYPE, MESSAGE_TYPES, Entry, Fields, message_of, text_of, time_of
 from hermes_tui.stores.claude.parts import parts_of
 from hermes_tui.stores.claude.texts import user_text
 
@@ -89,6 +89,16 @@ def ends_of(found: Peek) -> Ends:
     return Ends(
         found.roots, found.begins_late, found.last_uuids, found.version, header.summaries, header.forked_from, agents
     )
+
+
+def whole_ends(found: Ends, entries: Sequence[Entry]) -> Ends:
+    """The same of a damaged file, with what all its lines tell of its beginning."""
+    bridged = {entry.uuid: entry.parent for entry in entries if entry.type == BRIDGED_TYPE}
+    known = [entry for entry in entries if entry.type in MESSAGE_TYPES and not entry.detached]
+    roots = [entry.uuid for entry in known if bridged.get(entry.parent or "", entry.parent) is None]
+    first = next((entry for entry in known if not entry.sidechain), next(iter(known), None))
+    late = first is not None and (first.boundary or first.uuid not in roots)
+    return found._replace(roots=roots, begins_late=first.uuid if first is not None and late else None)
 
 
 def peek(path: str, size: int, *, inside: bool = False) -> Peek:
@@ -220,7 +230,7 @@ def _take_roots(result: Peek, text: bytes) -> None:
     for found in _ROOT.finditer(text):
         end = text.find(b"\n", found.end())
         fields = _parsed(text[text.rfind(b"\n", 0, found.start()) + 1 : end if end >= 0 else len(text)])
-        if fields is None or fields.get("isSidechain") is True or text_of(fields.get("type")) not in MESSAGE_TYPES:
+        if fields is None or text_of(fields.get("type")) not in MESSAGE_TYPES:
             continue
         uuid = text_of(fields.get("uuid"))
         if uuid is not None and uuid not in known and text_of(fields.get("parentUuid")) is None:

@@ -113,8 +113,8 @@ def _in_order(members: Sequence[tuple[LogFile, Trace]]) -> list[tuple[LogFile, T
     return sorted(members, key=lambda one: (first[one[0].session_id], one[0].session_id, *_newest_first(*one)))
 
 
-def _newest_first(log: LogFile, trace: Trace) -> tuple[float, str]:
-    return (math.inf if trace.last_at is None else -trace.last_at, log.path)
+def _newest_first(log: LogFile, trace: Trace) -> tuple[float, int, str]:
+    return (math.inf if trace.last_at is None else -trace.last_at, -log.size, log.path)
 
 
 def _copied_from(

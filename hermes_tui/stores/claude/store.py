@@ -30,7 +30,7 @@ from hermes_tui.stores.claude.fold import TranscriptFold
 from hermes_tui.stores.claude.index_texts import ClaudeTexts
 from hermes_tui.stores.claude.inline import Inline, holds, inline_agents, may_hold
 from hermes_tui.stores.claude.lines import ABSURD_TIME
-from hermes_tui.stores.claude.peek import Ends, Peek, ends_of, peek
+from hermes_tui.stores.claude.peek import Ends, Peek, ends_of, peek, whole_ends
 from hermes_tui.stores.claude.processes import running_sessions
 from hermes_tui.stores.claude.recovery import recover
 from hermes_tui.stores.claude.relations import (
@@ -90,13 +90,23 @@ class ClaudeStore(LogStore):
 
     def peek(self, log: LogFile) -> SessionRow:
         """The row the two ends of a log give, without its relations; of a damaged log, what all of it gives."""
+        row, ends = self._looked_at(log)
+        self._remember_ends(log, ends)
+        return row
+
+    def _looked_at(self, log: LogFile) -> tuple[SessionRow, Ends]:
         found = self._both_ends(log)
-        self._remember_ends(log, ends_of(found))
-        row = self._peeked_row(log, found)
+        row, ends = self._peeked_row(log, found), ends_of(found)
         if not found.damaged or not log.size:
-            return row
-        whole = fold_log(log, self.fold, pulse=self.pulse()).summary.row
-        return replace(
+            return row, ends
+        folds: list[TranscriptFold] = []
+
+        def make(log: LogFile, state: bytes | None) -> TranscriptFold:
+            folds.append(self.fold(log, state))
+            return folds[0]
+
+        whole = fold_log(log, make, pulse=self.pulse()).summary.row
+        row = replace(
             row,
             title=whole.title if row.title is None or row.title == row.preview else row.title,
             preview=whole.preview,
@@ -107,6 +117,7 @@ class ClaudeStore(LogStore):
             last_active_at=whole.last_active_at,
             resumable=whole.resumable,
         )
+        return row, whole_ends(ends, folds[0].entries)
 
     def _both_ends(self, log: LogFile) -> Peek:
         return peek(log.path, log.size, inside=log.path not in self._met.agents)
@@ -115,7 +126,7 @@ class ClaudeStore(LogStore):
         known = self._ends.get(log.path)
         if known is not None and (known[0] is log or known[0] == log):
             return known[1]
-        found = ends_of(self._both_ends(log))
+        _, found = self._looked_at(log)
         self._remember_ends(log, found)
         return found
 
@@ -470,7 +481,7 @@ class ClaudeStore(LogStore):
         """By when their lines say that they were written to last: who copies a file may give it another time."""
         if len(logs) < 2:
             return logs
-        return sorted(logs, key=lambda log: _last_active(self.peeked(log)), reverse=True)
+        return sorted(logs, key=lambda log: (*_last_active(self.peeked(log)), log.size), reverse=True)
 
     def joined(self, rows: Sequence[SessionRow]) -> SessionRow:
         """Copies of one session, which a moved folder leaves behind: the one written to last speaks for them."""
@@ -518,8 +529,8 @@ class ClaudeStore(LogStore):
         return f"{there}{home}claude --resume {shlex.quote(session_id)} {typed}"
 
 
-def _last_active(row: SessionRow) -> float:
-    return -math.inf if row.last_active_at is None else row.last_active_at
+def _last_active(row: SessionRow) -> tuple[float, int]:
+    return (-math.inf if row.last_active_at is None else row.last_active_at, row.message_count or 0)
 
 
 def _with_inside(row: SessionRow, found: SessionRow) -> SessionRow:

@@ -196,3 +196,19 @@ def test_forks_that_begin_with_the_same_compaction_find_the_file_it_was_made_in(
     assert sorted(row["parent_id"] or "" for row in found.values()) == ["", made.id, made.id]
     assert sorted(row["output_tokens"] for row in found.values()) == [30, 100, 100]
     assert total(asked, tmp_path)["output_tokens"] == 230
+
+
+def test_copies_whose_beginning_is_cut_out_of_a_damaged_line_are_one(asked: Cli, tmp_path: Path) -> None:
+    made = begun("glued")
+    made.lines[0] = "{" + made.lines[0]
+    made.lines[1] = made.lines[1][:100]
+    made.write(folder(tmp_path, "-before"))
+    made.write(folder(tmp_path, "-after"))
+    (row,) = rows(asked, tmp_path).values()
+    assert (row["message_count"], row["output_tokens"]) == (3, 20)
+    fork = Made("fork")
+    fork.lines = [made.lines[0].replace(made.id, fork.id)]
+    fork.name, fork.time = made.name, made.time
+    fork.user("own", "1").write(folder(tmp_path))
+    found = rows(asked, tmp_path)
+    assert (found[fork.id]["parent_id"], found[fork.id]["message_count"]) == (made.id, 1)
