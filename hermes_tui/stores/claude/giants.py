@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Final
 
@@ -19,6 +20,11 @@ _RESULT: Final = re.compile(rb'"type": ?"tool_result"')
 _CALL: Final = re.compile(rb'"tool_use_id": ?"([^"\\]*)"')
 _PLACE: Final = re.compile(rb'"uuid": ?"([^"\\]+)", ?"timestamp": ?"([^"\\]+)"')
 """Claude Code writes the two side by side; inside a string the quotes would be escaped."""
+_USAGE: Final = re.compile(rb'"usage": ?\{')
+_TOOL: Final = re.compile(rb'"content": ?\[\{"type": ?"tool_use", ?"id": ?"([^"\\]+)", ?"name": ?"([^"\\]+)"')
+_REQUEST: Final = re.compile(rb'"requestId": ?"([^"\\]+)"')
+_OF_REPLY: Final = {name: re.compile(b'"%s": ?"([^"\\\\]+)"' % name.encode()) for name in ("id", "model")}
+_DECODER: Final = json.JSONDecoder()
 _SAID: Final = {
     name: re.compile(b'"%s": ?"([^"\\\\]*)"' % name.encode())
     for name in ("cwd", "sessionId", "version", "gitBranch", "entrypoint")
@@ -57,8 +63,36 @@ def salvaged(path: str, record: Record) -> Fields | None:
     if _RESULT.search(record.raw) is not None:
         call = _CALL.search(record.raw)
         content = [{"type": "tool_result", "tool_use_id": _text(call[1]) if call else None, "content": text}]
-    fields["message"] = {"role": fields["type"], "content": content}
+    called = _TOOL.search(head) if fields["type"] == "assistant" else None
+    if called is not None:
+        content = [{"type": "tool_use", "id": _text(called[1]), "name": _text(called[2]), "input": text}]
+    fields["message"] = {"role": fields["type"], "content": content, **_reply(path, record, fields)}
     return fields
+
+
+def _reply(path: str, record: Record, fields: dict[str, object]) -> Fields:
+    """What a reply says of itself before its content and behind it; the id of its request goes into ``fields``."""
+    if fields["type"] != "assistant":
+        return {}
+    head = record.raw[: max(0, record.raw.find(b'"content"'))]
+    said: dict[str, object] = {}
+    for name, pattern in _OF_REPLY.items():
+        found = pattern.search(head, max(0, head.find(b'"message"')))
+        if found is not None:
+            said[name] = _text(found[1])
+    try:
+        tail = read_piece(path, max(record.offset, record.offset + record.length - OVERLAP), OVERLAP)
+    except OSError:
+        return said
+    request = _REQUEST.search(tail) or _REQUEST.search(head)
+    if request is not None:
+        fields["requestId"] = _text(request[1])
+    for used in _USAGE.finditer(tail):
+        try:
+            said["usage"], _ = _DECODER.raw_decode(_text(tail[used.end() - 1 :]))
+        except ValueError:
+            continue
+    return said
 
 
 def _place(path: str, record: Record) -> tuple[tuple[bytes, bytes], bytes] | None:

@@ -134,6 +134,23 @@ def test_a_giant_line_keeps_its_place_in_the_chain(tmp_path: Path) -> None:
     assert store.rows([SessionId(made.id)])[0].problems == 1
 
 
+def test_a_giant_reply_costs_what_it_says(tmp_path: Path) -> None:
+    made = Made("giant").user("1", None).think("2", "1", message="m", usage={**tokens(3), "output_tokens": 1})
+    write = {"type": "tool_use", "id": "toolu_3", "name": "Write", "input": {"content": "x" * (5 << 20)}}
+    made.reply("3", "2", message="m", block=write, usage={**tokens(3), "output_tokens": 900})
+    made.result("4", "3", "3").write(project(tmp_path))
+    store = opened(tmp_path)
+    (request,) = store.requests(None)
+    assert (request.request_id, request.usage.output, request.model) == ("msg_m", 900, "claude-opus-4-8")
+    (row,) = store.rows([SessionId(made.id)])
+    assert (row.message_count, row.tool_call_count, row.problems) == (3, 1, 1)
+    shown = messages(store, made.id)
+    assert [(one.head.kind, one.head.tool_name) for one in shown[2:]] == [
+        ("tool-call", "Write"),
+        ("tool-result", "Write"),
+    ]
+
+
 # ---------------------------------------------------------------------------------------------- copies and tokens
 
 
