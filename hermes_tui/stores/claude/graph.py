@@ -420,7 +420,10 @@ class Builder:
                 states[uuid] = states[owner]
         for uuid in self._nodes:
             states.setdefault(uuid, "dead-branch")
-        dead = [uuid for uuid, state in states.items() if state == "dead-branch"]
+        # A line of a type nobody knows stands in no branch.
+        dead = [
+            uuid for uuid, state in states.items() if state == "dead-branch" and self._nodes[uuid].type in MESSAGE_TYPES
+        ]
         parents = {self._over_bridges(self._parent(uuid)) for uuid in dead}
         leaves = [uuid for uuid in dead if uuid not in parents]
         return len({self._nearest_turn(uuid) for uuid in leaves} - {None})

@@ -7,12 +7,10 @@ import os
 import shlex
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, replace
 from operator import attrgetter
 from typing import Any, Final
-
-import orjson
 
 from hermes_tui.model import (
     Finding,
@@ -25,6 +23,7 @@ from hermes_tui.model import (
     StoreRef,
 )
 from hermes_tui.storage.jsonl import read_records
+from hermes_tui.stores.claude.agent_meta import described, meta_path
 from hermes_tui.stores.claude.discovery import Walk, walk
 from hermes_tui.stores.claude.fold import TranscriptFold
 from hermes_tui.stores.claude.index_texts import ClaudeTexts
@@ -153,7 +152,7 @@ class ClaudeStore(LogStore):
         parent = (agent.session if agent is not None else None) or header.session_id if delegated else None
         title = header.title(_own_summary(ends), prompt)
         if agent is not None:
-            title = _described(log.path) or title
+            title = described(log.path) or title
         return SessionRow(
             store=self.ref,
             id=log.session_id,
@@ -266,7 +265,7 @@ class ClaudeStore(LogStore):
 
     def also_read(self) -> Iterable[str]:
         """See :meth:`LogStore.also_read`: what stands beside sub-agents' logs."""
-        return map(_meta_path, self._met.agents)
+        return map(meta_path, self._met.agents)
 
     def index_extra(self) -> object | None:
         """See :meth:`LogStore.index_extra`; sub-agents inside a session's file are looked for again."""
@@ -481,7 +480,12 @@ class ClaudeStore(LogStore):
         """By when their lines say that they were written to last: who copies a file may give it another time."""
         if len(logs) < 2:
             return logs
-        return sorted(logs, key=lambda log: (*_last_active(self.peeked(log)), log.size), reverse=True)
+        found = self._relations
+
+        def rank(log: LogFile) -> tuple[bool, float, int, int]:
+            return (found.get(log.path, NO_RELATION).again is None, *_last_active(self.peeked(log)), log.size)
+
+        return sorted(logs, key=rank, reverse=True)
 
     def joined(self, rows: Sequence[SessionRow]) -> SessionRow:
         """Copies of one session, which a moved folder leaves behind: the one written to last speaks for them."""
@@ -550,26 +554,6 @@ def _own_summary(ends: Peek) -> str | None:
     """The last old title that names no line, or one of this file as far as it was looked at."""
     own = [text for leaf, text in ends.header.summaries.items() if not leaf]
     return own[-1] if own else None
-
-
-def _described(path: str) -> str | None:
-    """What the meta file beside a sub-agent's log calls it."""
-    meta = _meta(path)
-    said = meta.get("description") or meta.get("name")
-    return said if isinstance(said, str) and said else None
-
-
-def _meta_path(path: str) -> str:
-    return path.removesuffix(".jsonl") + ".meta.json"
-
-
-def _meta(path: str) -> Mapping[str, object]:
-    try:
-        with open(_meta_path(path), "rb") as file:  # noqa: PTH123 - a small JSON file
-            value = orjson.loads(file.read(65_536))
-    except (OSError, orjson.JSONDecodeError):
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 def _walk_findings(found: Walk) -> Iterator[Finding]:

@@ -186,3 +186,11 @@ def test_a_line_out_of_order_explains_the_drop_behind_it_in_time(cli: Cli, tmp_p
     made.write(project(tmp_path))
     drops = cli("cache", made.id, "--json", store=tmp_path).json["drops"]
     assert [drop["cause"] for drop in drops] == ["first-request", "unknown", "compaction"]
+
+
+def test_a_line_of_a_type_nobody_knows_is_no_branch(cli: Cli, tmp_path: Path) -> None:
+    made = Made("future").user("1", None).reply("2", "1").user("3", "2").reply("4", "3")
+    made.add({"type": "something-new", "sessionId": made.id}).user("5", "4").user("6", "2")
+    made.write(project(tmp_path))
+    (row,) = cli("list", "--json", store=tmp_path).json["sessions"]
+    assert row["branches"] == cli("recover", made.id, "--json", store=tmp_path).json["list"]["branches"] == 1
