@@ -423,7 +423,11 @@ class TranscriptFold:
             birth=self.header.birth,
             marked=self.header.forked_from is not None,
             begins_with_boundary=first is not None and first.boundary,
-            headless=first is not None and first.parent is not None and mark_of(first.parent) not in marks,
+            headless=first is not None
+            and (
+                (first.parent is not None and mark_of(first.parent) not in marks)
+                or not any(entry.parent is None and not entry.boundary for entry in self.entries)
+            ),
             requests={key: Spent(*_SPENT(reply)) for key, reply in self._book.replies.items()},
             compactions=tuple(mark_of(entry.uuid) for entry in self._in_order(graph)),
             delegated=self._agent,

@@ -293,8 +293,12 @@ class ClaudeStore(LogStore):
             if ends.begins_late is not None:
                 agent = self._met.agents.get(log.path)
                 late.setdefault((ends.begins_late, agent.session if agent else None), []).append(log)
+        headless = {log.path for alike in late.values() for log in alike}
         for (uuid, session), alike in late.items():
-            self._join_holder(uuid, alike, self._searched(logs, alike, session), roots)
+            others = self._searched(logs, alike, session)
+            # Two that lost their heads may hold each other's first line, and a third one all of it.
+            whole = [log for log in others if log.path not in headless]
+            self._join_holder(uuid, alike, (whole, [log for log in others if log.path in headless]), roots)
         by_path = {log.path: log for log in logs}
         groups = [tuple(by_path[path] for path in family) for family in families(roots)]
         strange = self._recall_families(groups)
@@ -354,7 +358,7 @@ class ClaudeStore(LogStore):
         return [log for log in logs if log.path not in self._met.agents and log.path not in begun_so]
 
     def _join_holder(
-        self, uuid: str, alike: Sequence[LogFile], others: Sequence[LogFile], roots: dict[str, list[str]]
+        self, uuid: str, alike: Sequence[LogFile], others: Sequence[Sequence[LogFile]], roots: dict[str, list[str]]
     ) -> None:
         """Logs that begin with the same compaction, or whose head is lost: find the file that holds that line too."""
         log = alike[0]
@@ -362,7 +366,7 @@ class ClaudeStore(LogStore):
             searched, holder = self._holders.get(log.path, (None, None))
         # Where it was found stands while the log grows, and goes with that file.
         if holder not in roots if holder is not None else searched != log:
-            holder = holder_of(uuid, log, others)
+            holder = next((found for some in others if (found := holder_of(uuid, log, some))), None)
             with self._claude_lock:
                 self._holders[log.path] = (log, holder)
         for path in [one.path for one in alike] + ([] if holder is None else [holder]):

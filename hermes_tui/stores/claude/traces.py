@@ -37,7 +37,7 @@ class Trace:
     """Its lines say that they were copied (``/branch``)."""
     begins_with_boundary: bool
     headless: bool
-    """Its first line follows one that is not in it."""
+    """Its first line follows one that is not in it, or none of its lines begins a conversation."""
     requests: Mapping[str, Spent]
     """By the key of each of its replies."""
     compactions: tuple[int, ...]

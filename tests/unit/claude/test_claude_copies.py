@@ -212,3 +212,14 @@ def test_copies_whose_beginning_is_cut_out_of_a_damaged_line_are_one(asked: Cli,
     fork.user("own", "1").write(folder(tmp_path))
     found = rows(asked, tmp_path)
     assert (found[fork.id]["parent_id"], found[fork.id]["message_count"]) == (made.id, 1)
+
+
+def test_two_copies_without_heads_find_the_file_that_has_it(asked: Cli, tmp_path: Path) -> None:
+    made = Made("whole").user("1", None).reply("2", "1", usage=used(10)).user("3", "2").user("4", "3")
+    made.reply("5", "4", usage=used(20)).write(folder(tmp_path, "-b"))
+    first, second = made.lines[2:4]
+    for name, lines in (("one", [first, second]), ("two", [second, first])):
+        copied(made, name, [*lines, *made.lines[4:]]).write(folder(tmp_path, "-a"))
+    found = rows(asked, tmp_path)
+    assert [row["output_tokens"] for row in found.values() if row["output_tokens"]] == [30]
+    assert total(asked, tmp_path)["output_tokens"] == 30
