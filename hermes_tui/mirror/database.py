@@ -16,6 +16,7 @@ from typing import Any, Final, Literal
 
 import apsw
 
+from hermes_tui import __version__
 from hermes_tui.locations import FILE_MODE, private_folder
 from hermes_tui.mirror.codec import SHAPE
 from hermes_tui.storage.writing import RetryingWriter
@@ -60,8 +61,9 @@ _DDL: Final = (
         PRIMARY KEY (agent, store, session)) WITHOUT ROWID""",
 )
 
-FORMAT: Final = hashlib.sha256("\n".join((SHAPE, *_DDL)).encode()).hexdigest()[:16]
-"""Names tables and field order. Another format is thrown away: building it again costs seconds, a migration bugs."""
+FORMAT: Final = hashlib.sha256("\n".join((__version__, SHAPE, *_DDL)).encode()).hexdigest()[:16]
+"""Names tables and field order, and the version, for another one may read logs otherwise. Another format is thrown
+away: building it again costs seconds, a migration bugs."""
 
 
 class MirrorDatabase:
