@@ -15,9 +15,15 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 # Two cores shared with whatever else runs: how long one example takes says nothing. The fixtures are the same for all.
+# The same examples each time, so that a change is judged by what it changed; ``--hypothesis-profile=explore`` looks for
+# new ones.
 settings.register_profile(
-    "project", deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    "project",
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
+settings.register_profile("explore", settings.get_profile("project"), derandomize=False)
 settings.load_profile("project")
 
 DATA = Path(__file__).parent / "data"

@@ -4,7 +4,7 @@ Most of a rollout is what tools gave back, twice, and counts that usage records 
 writes them are told by one expression; of those, replies and prompts are parsed and counted at once, usage records are
 taken in together, and an event that repeats the prompt before it is only compared with it. Any other line, and any
 while something unusual is going on, is parsed and fed. A line that was passed over may be damaged behind what was
-looked at: whoever parses all lines later folds such a log again (:func:`passed_over`).
+looked at: whoever parses all lines later folds such a log again (:func:`misread`).
 """
 
 from __future__ import annotations
@@ -357,7 +357,8 @@ class CodexSkim:
         item, text = string(payload.get("id")), whole if prompt is False else typed
         self._typed = (b"", "") if prompt is False else (orjson.dumps(typed), typed)
         self._fold.user_met(_record(raw, line, offset), stamp, item, typed, whole, prompt=prompt)
-        self._index(raw, line, offset, stamp, text, raw_keys(kind, text, item))
+        # Its event names another id, if any: only what was said tells that they are one.
+        self._index(raw, line, offset, stamp, text, raw_keys(kind, text, None))
         return True
 
     def _reply(self, raw: bytes, line: int, offset: int, stamp: str, payload: Mapping[str, Any]) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hermes_tui.mirror.projector import Projection, project
@@ -111,6 +111,7 @@ def same(log: Log) -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(paginated=st.booleans(), steps=STEPS)
+@example(paginated=False, steps=[("raw", "ask", {"id": "m7"}), ("event", "ask again", {"id": "m7"})])
 def test_lines_of_prompts_in_any_order(paginated: bool, steps: list[tuple[str, str, dict[str, object]]]) -> None:
     log = Log(paginated=paginated)
     for what, text, behind in steps:
