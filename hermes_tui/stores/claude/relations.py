@@ -9,7 +9,7 @@ one session, which a moved folder leaves behind, it is the one that was written 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any
 
@@ -213,6 +213,22 @@ def _raised(request: Request, spent: Spent | None) -> Request:
         return request
     usage = Usage(spent.input, spent.output, spent.cache_read, spent.cache_write)
     return replace(request, usage=usage, write_1h=min(spent.write_1h, spent.cache_write))
+
+
+def in_one_order(requests: Iterable[Request], several: Container[SessionId]) -> Iterator[Request]:
+    """The same requests; those of a session that lies in several files come last, in the order of their times.
+
+    Copies may both have gone on: neither file's order is that of the session.
+    """
+    held: dict[SessionId, list[Request]] = {}
+    for request in requests:
+        if request.session_id in several:
+            held.setdefault(request.session_id, []).append(request)
+        else:
+            yield request
+    for some in held.values():
+        timed = [(request.at, place) for place, request in enumerate(some) if request.at is not None]
+        yield from (some[place] for _, place in sorted(timed)) if len(timed) == len(some) else some
 
 
 def as_far_as(relation: Relation, trace: Trace) -> Relation:

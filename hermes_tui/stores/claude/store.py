@@ -17,6 +17,7 @@ from hermes_tui.model import (
     PowerCut,
     Problem,
     Recovery,
+    Request,
     ResumeCommand,
     SessionId,
     SessionRow,
@@ -37,6 +38,7 @@ from hermes_tui.stores.claude.relations import (
     Relation,
     dump_relations,
     families,
+    in_one_order,
     load_relations,
     relations,
     without_copies,
@@ -47,6 +49,7 @@ from hermes_tui.stores.claude.traces import Trace, mark_of
 from hermes_tui.stores.claude.transcript import ClaudeTranscript, LogView
 from hermes_tui.stores.conversation import is_running
 from hermes_tui.stores.kept_answers import SETTLED_NS, code_of
+from hermes_tui.stores.kept_logs import Look
 from hermes_tui.stores.log_findings import ABSURD_TIMES, NAMED_PATHS
 from hermes_tui.stores.log_source import MALFORMED, LineTaker, LogFold, Say, fold_log
 from hermes_tui.stores.log_texts import LogTexts
@@ -456,6 +459,12 @@ class ClaudeStore(LogStore):
         return tuple(_walk_findings(self._met))
 
     # ------------------------------------------------------------------------------------------------- questions
+
+    def requests_now(self, look: Look, ids: Sequence[SessionId] | None, since: float | None) -> Iterator[Request]:
+        """See :meth:`LogStore.requests_now`; what copies of a session tell is put in one order."""
+        several = {session_id for session_id, logs in self._index_of(look).logs_of.items() if len(logs) > 1}
+        told = super().requests_now(look, ids, since)
+        return in_one_order(told, several) if several else told
 
     def transcript(self, ids: Sequence[SessionId]) -> Transcript:
         """See :meth:`Store.transcript`."""

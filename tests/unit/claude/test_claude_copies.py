@@ -223,3 +223,19 @@ def test_two_copies_without_heads_find_the_file_that_has_it(asked: Cli, tmp_path
     found = rows(asked, tmp_path)
     assert [row["output_tokens"] for row in found.values() if row["output_tokens"]] == [30]
     assert total(asked, tmp_path)["output_tokens"] == 30
+
+
+@pytest.mark.parametrize("folders", [("-a", "-z"), ("-z", "-a")])
+def test_requests_of_copies_that_both_went_on_are_judged_in_the_order_of_their_times(
+    asked: Cli, tmp_path: Path, folders: tuple[str, str]
+) -> None:
+    cold = {**used(1), "cache_creation_input_tokens": 40_000, "cache_read_input_tokens": 0}
+    warm = {**used(1), "cache_read_input_tokens": 40_000}
+    made = Made("both").user("1", None).reply("2", "1", usage=cold).user("3", "2").reply("4", "3", usage=warm)
+    older = copied(made, "both").user("a", "4").reply("b", "a", usage=warm)
+    older.write(folder(tmp_path, folders[0]))
+    made.user("5", "4", dt=60_000).reply("6", "5", usage=warm).write(folder(tmp_path, folders[1]))
+    told = asked("cache", made.id, "--json", store=tmp_path).json
+    assert [point["request_id"] for point in told["points"]] == [f"msg_both-{name}" for name in ("2", "4", "b", "6")]
+    assert [drop["cause"] for drop in told["drops"]] == ["first-request"]
+    assert asked("cache", "--json", store=tmp_path).json["points"] == told["points"]
