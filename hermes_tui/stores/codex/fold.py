@@ -32,6 +32,8 @@ _PARTING: Final = TURN_STARTS | TURN_ENDS | {"thread_rolled_back"}
 """Events behind which no raw item is the twin of what stands before."""
 _UNCOUNTED: Final = frozenset({"token_count", "agent_reasoning", "agent_reasoning_raw_content", "Reasoning"})
 """Those of them that stand for no counted entry."""
+_REPEATED_KINDS: Final = frozenset({"reply", "reasoning", "tool-call", "tool-result"})
+"""Kinds of raw items whose events say the same."""
 _SKIMMED: Final[dict[object, MessageKind]] = {
     "message": "reply", "reasoning": "reasoning", "function_call": "tool-call", "custom_tool_call": "tool-call",
     "function_call_output": "tool-result", "custom_tool_call_output": "tool-result",
@@ -331,6 +333,8 @@ class CodexFold:
             name = entry.call_id if entry.kind == "tool-result" else entry.id
             if name in self._awaited:
                 self._came(name, entry.line)
+                # An item that damage gave another role or type is the twin of nothing (entries.py).
+                self._parted = self._parted or entry.kind not in _REPEATED_KINDS
         if entry.copied:
             return
         weighed = self._live.take(entry, entry_id(entry, self._reader.tag))

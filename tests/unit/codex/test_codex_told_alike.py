@@ -194,3 +194,11 @@ def test_an_event_is_indexed_whose_raw_item_is_of_an_unknown_type(tmp_path: Path
     thought = event("item_completed", 12, thread_id=THREAD, turn_id=TURN, item=item)
     told(home, [meta(history_mode="paginated"), began(), *PROMPT, thought, raw, ENDED])
     assert set(shown_lines(home)) <= indexed_lines(tmp_path)
+
+
+@pytest.mark.parametrize("role", [None, [[]], "narrator", "user", "developer"])
+def test_an_event_counts_whose_raw_reply_was_given_another_role(tmp_path: Path, role: object) -> None:
+    content = [{"type": "output_text", "text": "all done"}]
+    raw = {"type": "message", "id": "msg_reply", "role": role, "content": content}
+    reply = [reply_item("msg_reply", "all done"), line("response_item", raw, 13)]
+    told(tmp_path / "home", [meta(history_mode="paginated"), began(), *PROMPT, *reply, ENDED])
