@@ -189,9 +189,12 @@ def read_head_tail(path: str | os.PathLike[str], size: int = 65_536) -> tuple[li
     with open_log(path) as file:
         if is_zstd(file):
             records = list(_forward(ZstdSource(file, 0), 0, 1, None))
+            # What tells of damage comes last, wherever that lies.
+            told = records.pop() if records and records[-1].problem and not records[-1].length else None
             after = records[-1].end if records else 0
             head = [record for record in records if record.offset < size]
-            return head, [record for record in records[len(head) :] if record.offset >= after - size]
+            tail = [record for record in records[len(head) :] if record.offset >= after - size]
+            return head, tail if told is None else [*tail, told]
         total = os.fstat(file.fileno()).st_size
         head, next_offset, next_line = _head(file, size)
         start = max(total - size, next_offset)
@@ -252,6 +255,7 @@ def _forward(source: Source, offset: int, line: int, wants: Wants | None, end: i
     finally:
         reader.detach()
     if source.problem is not None:
+        line, offset = source.damaged() or (line, offset)
         yield Record(line, offset, 0, None, b"", source.problem, (), False)
 
 

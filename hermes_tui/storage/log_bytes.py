@@ -37,6 +37,9 @@ class Source(Blocks, Protocol):
     problem: str | None
 
     def reader(self) -> io.BufferedReader: ...
+    def damaged(self) -> tuple[int, int] | None:
+        """Where the damage lies that was passed: the line and the bytes before it; ``None``: reading ended there."""
+        ...
 
 
 class Seekable(Protocol):
@@ -68,6 +71,9 @@ class PlainSource:
     def reader(self) -> io.BufferedReader:
         return io.BufferedReader(cast(io.RawIOBase, self._file), LINE_BUFFER)
 
+    def damaged(self) -> tuple[int, int] | None:
+        return None
+
 
 class ZstdSource(io.RawIOBase):
     """The decompressed bytes of many frames, from an offset on.
@@ -83,7 +89,10 @@ class ZstdSource(io.RawIOBase):
         self._frame: zstandard.ZstdDecompressionObj | None = None
         self._pending = b""
         self._unread = memoryview(b"")
+        self._given = 0
+        """Bytes that were unpacked, those passed over too."""
         self._damage: str | None = None
+        self._damaged_at = 0
         self._lost: bytes | None = None
         """Behind damage: the last bytes that were looked at, for the next frame may begin in them."""
         self._in_line = False
@@ -94,6 +103,13 @@ class ZstdSource(io.RawIOBase):
 
     def reader(self) -> io.BufferedReader:
         return io.BufferedReader(self, LINE_BUFFER)
+
+    def damaged(self) -> tuple[int, int] | None:
+        if self._damage is None:
+            return None
+        # Unpacked once more, for sound logs need not count their lines here.
+        before = Bounded(ZstdSource(self._file, 0), self._damaged_at)
+        return newlines(before) + 1, self._damaged_at
 
     def readinto(self, buffer: Any, /) -> int:
         """As much as fits; the rest is kept for the next time."""
@@ -109,6 +125,7 @@ class ZstdSource(io.RawIOBase):
             block = self._some()
             if block is None:
                 return b""
+            self._given += len(block)
             if self._skip:
                 dropped = min(self._skip, len(block))
                 self._skip -= dropped
@@ -138,7 +155,8 @@ class ZstdSource(io.RawIOBase):
         try:
             block = frame.decompress(compressed)
         except zstandard.ZstdError as error:
-            self._damage = self._damage or f"the compressed data is damaged: {error}"
+            if self._damage is None:
+                self._damage, self._damaged_at = f"the compressed data is damaged: {error}", self._given
             self._frame, self._lost = None, b""
             return self._found_again(compressed[1:] if begins else compressed)
         self._frame = frame

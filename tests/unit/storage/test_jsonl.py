@@ -208,6 +208,21 @@ def test_behind_a_damaged_frame_the_next_one_is_read(folder: Path, rows: int, pl
         assert read_line_at(path, record.offset, record.length).raw == record.raw
 
 
+@pytest.mark.parametrize("start", [0, 3], ids=["read whole", "read on behind it"])
+def test_damage_that_is_passed_is_told_where_it_lies(folder: Path, start: int) -> None:
+    compress = zstandard.ZstdCompressor(write_checksum=True).compress
+    good = [compress(b'{"a":%d}\n' % i) for i in range(4)]
+    first, second = bytearray(compress(b'{"b":1}\n' * 9)), bytearray(compress(b'{"c":1}\n'))
+    first[-3] ^= 0xFF
+    second[-3] ^= 0xFF
+    path = write(folder, b"".join([*good[:2], bytes(first), good[2], bytes(second), good[3]]), "damaged.jsonl.zstd")
+    *records, damage = read_records(path, offset=start * len(b'{"a":0}\n'), line=start + 1)
+    assert [r.value for r in records] == [{"a": i} for i in range(start, 4)]
+    assert (damage.line, damage.offset, damage.length) == (3, 2 * len(b'{"a":0}\n'), 0)
+    head, tail = read_head_tail(path, len(b'{"a":0}\n'))
+    assert [r.value for r in (*head, *tail)] == [{"a": 0}, {"a": 3}, None]
+
+
 @pytest.mark.parametrize("packed", [False, True])
 def test_giant_lines_are_named_not_loaded(folder: Path, packed: bool) -> None:
     size = jsonl.GIANT_LINE + 100_000
