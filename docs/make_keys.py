@@ -77,7 +77,7 @@ def boxes() -> str:
 
 def signs(keys: str) -> str:
     """Keys as people write them."""
-    return " ".join(f"`{shown_key(key).replace('ctrl+', '^')}`" for key in keys.split(",") if key)
+    return " ".join(f"`{shown_key(key)}`" for key in keys.split(",") if key)
 
 
 def row(command: Command) -> str:

@@ -36,14 +36,16 @@ KEY_SIGNS: Final = {
     "greater_than_sign": ">", "comma": ",", "full_stop": ".", "space": "Space", "enter": "Enter", "escape": "Esc",
     "tab": "Tab",
     "shift+tab": "S-Tab", "up": "Up", "down": "Down", "left": "Left", "right": "Right", "home": "Home", "end": "End",
-    "pageup": "PgUp", "pagedown": "PgDn", "f1": "F1", "ctrl+p": "^p", "ctrl+q": "^q", "left_curly_bracket": "{",
-    "right_curly_bracket": "}", "plus": "+", "minus": "-", "ctrl+d": "^d", "ctrl+u": "^u", "ctrl+r": "^r", "f5": "F5",
+    "pageup": "PgUp", "pagedown": "PgDn", "f1": "F1", "left_curly_bracket": "{",
+    "right_curly_bracket": "}", "plus": "+", "minus": "-", "f5": "F5",
 }  # fmt: skip
 """How a key is written for people."""
 
 
 def shown_key(key: str) -> str:
     """``slash`` as ``/``, ``ctrl+p`` as ``^p``."""
+    if key.startswith("ctrl+"):
+        return "^" + shown_key(key.removeprefix("ctrl+"))
     return KEY_SIGNS.get(key, key)
 
 
@@ -267,7 +269,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
         "cache.scope", "Scope", "Switch between this conversation and all of the last 30 days.", "a", "cache", True
     ),
     Command("cache.expected", "Expected", "Show or hide drops that are expected.", "e", "cache", True),
-    Command("cache.sort", "Sort", "Order drops by tokens lost or by time.", "o", "cache", True),
+    Command("cache.sort", "Sort", "Order drops by what they cost or by time.", "o", "cache", True),
     # Health.
     Command("health.reload", "Check again", "Check again.", "f5,r", "health", True),
     Command("health.prune", "Prune", "Explain what prune would delete and what it would keep.", "P", "health", True),

@@ -38,6 +38,16 @@ def fit(text: str, width: int, align: Align = "left", ellipsis: str = "…") -> 
     return padding + text if align == "right" else text + padding
 
 
+def fit_end(text: str, width: int, ellipsis: str = "…") -> str:
+    """As :func:`fit`; of a text that is too long the end, which tells a path from others beside it."""
+    if width <= 0 or width_of(text) <= width:
+        return fit(text, width)
+    shown = text
+    while width_of(shown) > width - 1:
+        shown = shown[max(1, (width_of(shown) - width) // 2) :]
+    return fit(ellipsis + shown, width)
+
+
 def wrap(text: str, width: int) -> list[Range]:
     """Where the lines of this text begin and end when no line may be wider than ``width`` cells.
 

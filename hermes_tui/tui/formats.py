@@ -124,8 +124,8 @@ def usd(amount: float) -> str:
 
 
 def rate(value: float | None) -> CleanText:
-    """``0.92``; ``-`` where nothing was sent."""
-    return NONE if value is None else literal(f"{value:.2f}")
+    """``0.92``, cut and not rounded so that 1.00 means all of it; ``-`` where nothing was sent."""
+    return NONE if value is None else literal(f"{int(value * 100 + 1e-9) / 100:.2f}")
 
 
 def bar(value: float | None, width: int, glyphs: Glyphs) -> tuple[CleanText, CleanText]:

@@ -8,7 +8,7 @@ from hermes_tui.library.cost import CostReport, CostRow
 from hermes_tui.model import CostGrouping
 from hermes_tui.records import dataclass
 from hermes_tui.text import clean_line
-from hermes_tui.tui.cells import fit
+from hermes_tui.tui.cells import fit, fit_end
 from hermes_tui.tui.formats import bar, count, money, rate, tokens, usd
 from hermes_tui.tui.glyphs import Glyphs
 from hermes_tui.tui.inks import Line, Run, line_width
@@ -99,7 +99,8 @@ def row_line(
     key = "total" if total else clean_line(row.key) if row.key else NO_KEY.get(grouping, "(none)")
     ink = "strong" if total else "" if row.key else "muted"
     edge: Run = (glyphs.cursor + " " if cursor else "  ", "accent")
-    runs: list[Run] = [edge, (fit(key, room, ellipsis=glyphs.ellipsis), ink)]
+    fitted = fit_end if grouping == "cwd" else fit
+    runs: list[Run] = [edge, (fitted(key, room, ellipsis=glyphs.ellipsis), ink)]
     for field in fields:
         runs += _cell(field, row, glyphs, total)
     return tuple(runs)

@@ -9,8 +9,8 @@ from typing import Final
 from hermes_tui.library.health import Health, MirrorHealth
 from hermes_tui.model import Finding, StoreStatus
 from hermes_tui.records import dataclass
-from hermes_tui.text import CleanText, clean, clean_line
-from hermes_tui.tui.cells import fit, width_of, wrap
+from hermes_tui.text import CleanText, clean, clean_line, literal
+from hermes_tui.tui.cells import fit, fit_end, width_of, wrap
 from hermes_tui.tui.formats import count, counted, size
 from hermes_tui.tui.glyphs import Glyphs
 from hermes_tui.tui.inks import Line, Run
@@ -49,7 +49,7 @@ def health_lines(health: Health, width: int, glyphs: Glyphs) -> list[HealthLine]
         words = f"{counted(health.trash.sessions, 'deleted session')} can come back, {size(health.trash.bytes)}"
         if health.trash.strangers:
             words += f"; {counted(len(health.trash.strangers), 'file')} there cannot be read"
-        out.append(HealthLine((("  ", ""), (fit("trash", NAME), "strong"), (words, "muted"))))
+        out += [replace(line, stands=False) for line in _named("trash", ("", ""), literal(words), width)]
     if health.settings:
         out += [HealthLine(()), HealthLine((("  settings", "title"),))]
         for finding in health.settings:
@@ -70,10 +70,7 @@ def _store(status: StoreStatus, width: int, glyphs: Glyphs) -> list[HealthLine]:
         words.append("active profile")
     state: Run = (fit(status.state, 12), STATE_INKS[status.state])
     out = [
-        HealthLine(
-            (("  ", ""), (fit(clean_line(status.ref.name), NAME), "strong"), state, (dot.join(words), "muted")),
-            stands=True,
-        ),
+        *_named(clean_line(status.ref.name), state, literal(dot.join(words)), width),
         HealthLine(
             (("  ", ""), (" " * NAME, ""), (_end_of(status.ref.path, max(8, width - NAME - 4), glyphs), "rule"))
         ),
@@ -82,6 +79,17 @@ def _store(status: StoreStatus, width: int, glyphs: Glyphs) -> list[HealthLine]:
     for finding in sorted(status.findings, key=lambda one: ("error", "warn", "info").index(one.severity)):
         out += _finding(finding, width, glyphs)
     return out
+
+
+def _named(name: str, state: Run, words: CleanText, width: int) -> list[HealthLine]:
+    """A store or the mirror with its state, and what there is to say of it in as many lines as that takes."""
+    room = max(8, width - NAME - width_of(state[0]) - 3)
+    first, *more = [words[start:end] for start, end in wrap(words, room)]
+    aside: Run = (" " * (NAME + width_of(state[0])), "")
+    return [
+        HealthLine((("  ", ""), (fit(name, NAME), "strong"), state, (first, "muted")), stands=True),
+        *(HealthLine((("  ", ""), aside, (text, "muted"))) for text in more),
+    ]
 
 
 def _finding(finding: Finding, width: int, glyphs: Glyphs) -> list[HealthLine]:
@@ -147,13 +155,7 @@ def _sentence(text: str) -> str:
 
 
 def _end_of(path: str, width: int, glyphs: Glyphs) -> str:
-    """A path; the end of one that is too long, for that tells it from the others."""
-    shown = clean_line(path)
-    if width_of(shown) <= width:
-        return fit(shown, width)
-    while width_of(shown) > width - 1:
-        shown = CleanText(shown[max(1, (width_of(shown) - width) // 2) :])
-    return fit(glyphs.ellipsis + shown, width)
+    return fit_end(clean_line(path), width, glyphs.ellipsis)
 
 
 def _mirror(mirror: MirrorHealth, width: int, glyphs: Glyphs) -> list[HealthLine]:
@@ -175,7 +177,7 @@ def _mirror(mirror: MirrorHealth, width: int, glyphs: Glyphs) -> list[HealthLine
         parts.append(size(mirror.bytes))
     state: Run = ("ok          ", "good") if not mirror.lead else ("leads       ", "bad")
     return [
-        HealthLine((("  ", ""), (fit("mirror", NAME), "strong"), state, (dot.join(parts), "muted")), stands=True),
+        *_named("mirror", state, literal(dot.join(parts)), width),
         HealthLine((("  ", ""), (" " * NAME, ""), (_end_of(mirror.path, max(8, width - NAME - 4), glyphs), "rule"))),
         *_read_instead(mirror.fallbacks, width, glyphs),
     ]

@@ -11,7 +11,7 @@ from hermes_tui.text import CleanText, clean_line, literal
 from hermes_tui.tui.cells import fit, width_of
 from hermes_tui.tui.formats import Moment, count, money, rate, tokens, total_tokens
 from hermes_tui.tui.glyphs import Glyphs
-from hermes_tui.tui.inks import Line, Run
+from hermes_tui.tui.inks import Line, Run, clip
 
 KIND_WIDTH: Final = 10
 DEEPEST: Final = 10
@@ -116,7 +116,8 @@ def line_of(line: TreeLine, width: int, moment: Moment, glyphs: Glyphs, cursor: 
     room = width - sum(one.width for one in _FIELDS[:number]) - 1
     edge: Run = (glyphs.cursor if cursor else " ", "accent")
     if line.compaction is not None:
-        return (edge, (line.prefix, "rule"), *_compaction_runs(line.compaction, moment, glyphs))
+        said = _compaction_runs(line.compaction, moment, glyphs)
+        return clip((edge, (line.prefix, "rule"), *said), width, glyphs.ellipsis)
     name = _name_runs(line, moment, glyphs, room)
     values = _values(line.node, glyphs)
     return (edge, *name, *((_cell(text, one), ink) for (text, ink), one in zip(values, _FIELDS[:number], strict=False)))

@@ -10,16 +10,29 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from hermes_tui.model import Cost, Message, MessageHead, SessionId, StoreRef, Usage
+from hermes_tui.library.cost import CostRow
+from hermes_tui.model import (
+    Compaction,
+    Cost,
+    Lineage,
+    LineageNode,
+    Message,
+    MessageHead,
+    SessionId,
+    StoreRef,
+    Usage,
+)
 from hermes_tui.text import RawText, clean, clean_line
-from hermes_tui.tui.cells import fit, wrap
-from hermes_tui.tui.formats import Moment, money, tokens
+from hermes_tui.tui.cells import fit, fit_end, wrap
+from hermes_tui.tui.formats import Moment, money, rate, tokens
 from hermes_tui.tui.glyphs import ASCII, UNICODE
 from hermes_tui.tui.heights import BLOCK, VariedHeights
 from hermes_tui.tui.inks import clip, line_width
 from hermes_tui.tui.views.blocks import Frame, body_line, in_first_answer, make_block, part_line, title_line
 from hermes_tui.tui.views.cost_table import GROUPINGS
 from hermes_tui.tui.views.cost_table import heading as cost_heading
+from hermes_tui.tui.views.cost_table import row_line as cost_line
+from hermes_tui.tui.views.lineage_tree import line_of, tree_lines
 from hermes_tui.tui.views.plot import Curve, plot_lines
 from hermes_tui.tui.views.recovery_rows import Pair, pair_line
 from hermes_tui.tui.views.session_columns import columns_for, heading, row_line
@@ -171,6 +184,32 @@ def test_numbers_read_well() -> None:
     assert money(Cost(0.0032, "actual")) == "0.0032"
     assert money(Cost(0.0, "included")) == "incl"
     assert money(Cost(None, None)) == "-"
+
+
+def test_a_rate_is_one_only_where_all_was_read() -> None:
+    assert [rate(value) for value in (None, 0.0, 0.29, 0.9966, 1.0)] == ["-", "0.00", "0.29", "0.99", "1.00"]
+
+
+@given(texts, st.integers(1, 80))
+def test_the_end_of_a_text_fits_exactly(text: str, width: int) -> None:
+    shown = fit_end(clean_line(text), width)
+    assert cell_len(shown) == width
+    assert cell_len(clean_line(text)) > width or shown.rstrip() == clean_line(text).rstrip()
+
+
+def test_folders_of_costs_are_told_apart_by_their_ends() -> None:
+    row = CostRow(RawText("/home/ana/code/window-split"), 1, 1, Usage(1, 1), Cost(1.0, "actual"), None)
+    line = "".join(text for text, _ in cost_line(row, "cwd", 80, UNICODE, False))
+    assert "…na/code/window-split " in line
+
+
+def test_a_compaction_of_the_tree_is_cut_with_an_ellipsis() -> None:
+    one = Compaction(NOW, "automatic", 151_000, 12_000, 3, 651)
+    node = LineageNode(SessionId("a"), None, "root", row_of(REF, "a", "A", at=NOW), (one,), ())
+    lineage = Lineage(SessionId("a"), SessionId("a"), (SessionId("a"),), (node,))
+    drawn = line_of(tree_lines(lineage, UNICODE)[1], 60, moment, UNICODE, False)
+    assert line_width(drawn) == 60
+    assert "".join(text for text, _ in drawn).endswith("…")
 
 
 def test_the_first_answer_ends_where_another_speaks() -> None:

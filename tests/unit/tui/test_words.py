@@ -6,6 +6,7 @@ from datetime import UTC
 
 from hermes_tui.library.annotations import Annotation
 from hermes_tui.library.cache import CachePoint, CacheReport
+from hermes_tui.library.commands import shown_key
 from hermes_tui.library.health import Health, MirrorHealth
 from hermes_tui.model import Finding, Request, SessionId, StoreRef, StoreStatus, Usage
 from hermes_tui.text import RawText
@@ -20,6 +21,10 @@ from hermes_tui.tui.views.transcript_head import head_lines
 
 def text_of(line: Line) -> str:
     return "".join(text for text, _ in line)
+
+
+def test_ctrl_is_written_the_same_way_for_every_key() -> None:
+    assert [shown_key(key) for key in ("ctrl+z", "ctrl+p", "slash", "ctrl+slash", "J")] == ["^z", "^p", "/", "^/", "J"]
 
 
 def test_one_is_not_many() -> None:
@@ -54,6 +59,13 @@ def test_health_reads_as_sentences_and_keeps_the_end_of_a_path() -> None:
     assert sum(line.rstrip().endswith("/the-end") and "…" in line for line in lines) == 2
     assert all(len(line) <= 100 for line in lines)
     assert "X 1 error" in text_of(summary(health))
+
+
+def test_what_health_says_of_the_mirror_is_wrapped_and_not_cut() -> None:
+    mirror = MirrorHealth("/x/mirror.sqlite", 125_000_000, 5_000, 0, 0)
+    lines = [text_of(line.line) for line in health_lines(Health((), mirror, (), ()), 80, UNICODE)]
+    assert all(len(line) <= 80 for line in lines)
+    assert " ".join(" ".join(lines).split()).find("0 gone from disk · 125 MB") > 0
 
 
 def test_the_head_of_a_transcript_names_what_was_said_about_it() -> None:
