@@ -54,6 +54,17 @@ async def test_find_goes_from_match_to_match_and_escape_ends_it() -> None:
         user.sees_no("match 2 of 23")
 
 
+async def test_a_new_find_begins_where_the_old_one_is_typed_over() -> None:
+    async with browsing() as user:
+        await user.press("enter", "slash")
+        await user.types("copytruncate")
+        await user.press("enter", "slash")
+        await user.types("rotates")
+        await user.press("enter")
+        user.sees("  match ", "rotates")
+        user.sees_no("no match for")
+
+
 async def test_find_unfolds_what_it_found() -> None:
     said = [Said("prompt", "hello"), Said("reasoning", "the needle is in here"), Said("reply", "bye")]
     library, _ = with_talk(said)

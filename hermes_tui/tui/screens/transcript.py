@@ -117,6 +117,8 @@ class TranscriptScreen(ReadingScreen):
         line = self.query_one("#find", FilterLine)
         line.display = True
         line.focus()
+        # What was looked for before is there to be changed, or gone with the first letter typed.
+        line.select_all()
 
     @on(Input.Submitted)
     def _find_submitted(self, event: Input.Submitted) -> None:
@@ -346,12 +348,14 @@ class TranscriptScreen(ReadingScreen):
             self.clear_selection()
             return
         if self.view.heads and self._transcript is not None:
-            self._read_copy(self._transcript, self.view.heads[self.view.cursor])
+            head = self.view.heads[self.view.cursor]
+            number = f" #{self.view.cursor + 1:,}" if self.view.numbered else ""
+            self._read_copy(self._transcript, head, f"{head.kind}{number}")
 
     @work(thread=True, exclusive=True, group="copy", exit_on_error=False, description="Copying")
-    def _read_copy(self, transcript: Transcript, head: MessageHead) -> None:
+    def _read_copy(self, transcript: Transcript, head: MessageHead, name: str) -> None:
         message = transcript.load([head])[0]
-        self.post_message(self.TextCopied(message.text or "", f"{head.kind} #{head.id}"))
+        self.post_message(self.TextCopied(message.text or "", name))
 
     @on(TextCopied)
     def _text_copied(self, event: TextCopied) -> None:
