@@ -81,13 +81,25 @@ async def test_cache_shows_drops_with_cause_and_goes_to_the_message() -> None:
     async with browsing() as user:
         await user.press("c")
         user.sees("74 requests", "2 drops", "context-change", "idle 9 min", "1.0", "0.0")
-        user.sees("x bad drop")
+        user.sees("x bad drop", "  at              request")
         await user.press("e")
         user.sees("first-request")
         await user.press("enter")
         shown = user.sent(ShowTranscript)[-1]
         assert isinstance(shown, ShowTranscript)
         assert shown.message_id == "67"
+
+
+async def test_drops_of_all_conversations_say_whose_they_are() -> None:
+    async with browsing() as user:
+        await user.press("c", "a")
+        user.sees("all conversations", "  at            session  ", " hermes/default:")
+        user.sees_no("request  from")
+        await user.pilot.resize_terminal(80, 24)
+        await user.settle()
+        user.sees(" hermes/default:")
+        await user.press("a")
+        user.sees_no(" hermes/default:")
 
 
 async def test_health_lists_findings_with_advice() -> None:

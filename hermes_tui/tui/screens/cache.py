@@ -81,7 +81,7 @@ class CacheScreen(Place):
     def on_mount(self) -> None:
         self.query_one("#head", StillLines).show(self._head)
         self.query_one("#plot", StillLines).show(self._plot)
-        self.query_one("#heading", StillLines).show(lambda width: [heading(width)])
+        self.query_one("#heading", StillLines).show(lambda width: [heading(width, self._all)])
         self.table.focus()
 
     def on_resize(self) -> None:
@@ -173,6 +173,7 @@ class CacheScreen(Place):
     def _show_parts(self) -> None:
         self.query_one("#head", StillLines).show(self._head)
         self.query_one("#plot", StillLines).show(self._plot)
+        self.query_one("#heading", StillLines).show(lambda width: [heading(width, self._all)])
         self.query_one("#evidence", StillLines).show(self._evidence)
 
     def _head(self, width: int) -> list[Line]:
@@ -200,6 +201,10 @@ class CacheScreen(Place):
             return [(), ()]
         drop = self._drops[min(self.table.cursor, len(self._drops) - 1)]
         text = clean_line(drop.evidence) or ("It was expected." if drop.expected else "Nothing in the store tells why.")
+        if self._all:
+            # Of one conversation the head says which.
+            where = clean_line(f"{drop.store.name}:{drop.request.session_id}")
+            text = literal(f"{text} {self.desk.glyphs.middot} {where}")
         ranges = wrap(text, max(10, width - 22))[:2]
         lines: list[Line] = []
         for at, (start, end) in enumerate(ranges):

@@ -26,6 +26,7 @@ class _Field:
 
 _FIELDS: Final = (
     _Field("at", 13, False, 0),
+    _Field("session", 12, False, 4),
     _Field("request", 9, True, 4),
     _Field("from", 5, True, 1),
     _Field("to", 5, True, 1),
@@ -36,18 +37,19 @@ _FIELDS: Final = (
 _LEAST_EVIDENCE: Final = 24
 
 
-def fields_for(width: int) -> tuple[_Field, ...]:
-    """The columns that leave the evidence enough room."""
+def fields_for(width: int, everything: bool) -> tuple[_Field, ...]:
+    """The columns that leave the evidence enough room; of one conversation the request, of all the session."""
+    known = [one for one in _FIELDS if one.name != ("request" if everything else "session")]
     for most in (4, 3, 2, 1, 0):
-        fields = tuple(one for one in _FIELDS if one.keep <= most)
+        fields = tuple(one for one in known if one.keep <= most)
         if width - 3 - sum(one.width + 1 for one in fields) >= _LEAST_EVIDENCE:
             return fields
-    return tuple(one for one in _FIELDS if not one.keep)
+    return tuple(one for one in known if not one.keep)
 
 
-def heading(width: int) -> Line:
+def heading(width: int, everything: bool) -> Line:
     """Names of the columns."""
-    fields = fields_for(width)
+    fields = fields_for(width, everything)
     names = "".join(_cell(one.name, one) for one in fields)
     return ((fit("  " + names + "evidence", width), "head"),)
 
@@ -59,11 +61,12 @@ def _cell(text: str, field: _Field, ellipsis: str = "…") -> str:
 
 
 def drop_line(drop: Drop, number: int | None, width: int, moment: Moment, glyphs: Glyphs, cursor: bool) -> Line:
-    """One drop; ``number`` is the request's place in its conversation."""
-    fields = fields_for(width)
+    """One drop; ``number`` is the request's place in its conversation, ``None`` where all are shown."""
+    fields = fields_for(width, number is None)
     bad = not drop.expected
     values: dict[str, Run] = {
         "at": (moment.full(drop.request.at), "muted"),
+        "session": (clean_line(drop.request.session_id), "muted"),
         "request": (f"#{number:,}" if number is not None else "-", "muted"),
         "from": (rate(drop.from_rate), ""),
         "to": (rate(drop.to_rate), "bad" if bad else "muted"),
