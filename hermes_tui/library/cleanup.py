@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from hermes_tui.library.failures import AmbiguousId, Refused, UnknownId
@@ -157,8 +157,7 @@ def plan(
     for text in ids:
         found = library.find(text)
         chosen.setdefault(found.store.ref.name, (found.store, []))[1].append(found.session_id)
-    for store, named in chosen.values():
-        _refuse_foreign(store, verb, named, title)
+    _refuse_foreign(chosen.values(), verb, title)
     parts: list[StorePlan] = []
     for store, named in chosen.values():
         changes = _changeable(store).changes()
@@ -350,15 +349,15 @@ def _changeable(store: Store) -> ChangeableStore:
     return store
 
 
-def _refuse_foreign(store: Store, verb: ChangeVerb, ids: Sequence[SessionId], title: str | None) -> None:
+def _refuse_foreign(chosen: Iterable[tuple[Store, Sequence[SessionId]]], verb: ChangeVerb, title: str | None) -> None:
     """Only Hermes stores are ever written (design.md, rule 3)."""
-    if isinstance(store, ChangeableStore):
-        return
-    commands = [store.change_command(verb, identity, title) for identity in ids]
-    raise Refused(
-        f"Nothing was changed: stores of {store.ref.agent} are never written by this program",
-        _first_command(commands),
-    )
+    foreign = [(store, named) for store, named in chosen if not isinstance(store, ChangeableStore)]
+    if foreign:
+        agents = ", ".join(sorted({store.ref.agent for store, _ in foreign}))
+        commands = [store.change_command(verb, identity, title) for store, named in foreign for identity in named]
+        raise Refused(
+            f"Nothing was changed: stores of {agents} are never written by this program", _first_command(commands)
+        )
 
 
 def _first_command(commands: Sequence[str | None]) -> str:

@@ -9,6 +9,7 @@ import pytest
 
 from hermes_tui.library.demo import write_demo
 from hermes_tui.library.sources import Library, SourceOptions, open_library
+from hermes_tui.tui.screens.transcript import TranscriptScreen
 from hermes_tui.tui.widgets.session_list import SessionList
 from tests.pilot.memory_store import NOW
 from tests.pilot.steps import User, browsing
@@ -31,19 +32,19 @@ async def choose(user: User, title: str) -> None:
 async def test_delete_is_shown_first_then_done_and_restored(library: Library) -> None:
     async with browsing(library) as user:
         await choose(user, "websocket")
-        user.sees("1 match")
+        user.sees("1 match ")
         await user.press("D")
-        user.sees("Delete this conversation", "4 sessions with", "It goes into the trash first")
+        user.sees("Delete this conversation in hermes/default", "4 sessions with", "It goes into the trash first")
         assert re.search(r"│ +One websocket in two hundred .*[1-9] messages, part of the conversation +│", user.screen)
         await user.press("escape")
         user.sees("One websocket in two hundred")
         await user.press("D", "enter")
-        user.sees("0 match")
+        user.sees("0 matches")
         await user.press("U")
         user.sees("What was deleted in the last 30 days", "4 in the trash")
         assert "One websocket in two hundred · hermes/default:" in user.row("▌")
         await user.press("enter")
-        user.sees("1 match")
+        user.sees("1 match ")
 
 
 async def test_rename_and_archive(library: Library) -> None:
@@ -56,7 +57,7 @@ async def test_rename_and_archive(library: Library) -> None:
         await user.press("a")
         user.sees("Archive this conversation")
         await user.press("enter")
-        user.sees("0 match")
+        user.sees("0 matches")
 
 
 async def test_prune_explains_what_stays(library: Library) -> None:
@@ -82,6 +83,22 @@ async def test_other_agents_are_never_written_and_their_command_is_shown(library
         await user.press("D")
         user.sees("are never written by this program")
         await user.press("escape")
+
+
+async def test_several_agents_that_are_never_written_are_all_named(tmp_path: Path) -> None:
+    write_demo(tmp_path / "examples", NOW, ["codex", "claude"])
+    environ = {"HERMES_TUI_HOME": str(tmp_path / "own"), "HOME": str(tmp_path)}
+    async with browsing(open_library(SourceOptions(paths=(str(tmp_path / "examples"),)), environ)) as user:
+        await user.press("A", "D")
+        user.sees("conversations in 2 stores", "stores of claude, codex are never written by this program")
+
+
+async def test_a_copied_message_is_named_by_its_number_on_the_screen(library: Library) -> None:
+    async with browsing(library) as user:
+        await choose(user, "Streaming importer")
+        await user.press("enter", "d", "y")
+        number = user.row("▌── prompt").split("#")[1].strip(" ▁▂▃▄▅▆▇█")
+        assert {one.name for one in user.sent(TranscriptScreen.TextCopied)} == {f"prompt #{number}"}  # type: ignore[attr-defined]
 
 
 async def test_pins_and_tags_are_kept_and_narrow_the_list(library: Library) -> None:

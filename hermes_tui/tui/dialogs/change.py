@@ -17,7 +17,7 @@ from hermes_tui.library import cleanup
 from hermes_tui.library.cleanup import ChangePlan, ChangeResult
 from hermes_tui.records import dataclass
 from hermes_tui.stores.protocol import ChangeVerb
-from hermes_tui.text import clean
+from hermes_tui.text import clean, clean_line
 from hermes_tui.tui.desk import Desk
 from hermes_tui.tui.dialogs.base import Dialog, paragraph
 from hermes_tui.tui.inks import Line, Run
@@ -109,9 +109,12 @@ class ChangeDialog(Dialog[ChangeResult]):
         self.query_one("#title", StillLines).show(lambda _: [((self.heading(), "title"),), ()])
 
     def heading(self) -> str:
-        """What it is about; our own words."""
+        """What it is about, and in which store: one title may be in several."""
         number = len(self.founds)
-        return VERBS[self.verb][0] + (f" {number:,} conversations" if number > 1 else " this conversation")
+        stores = list(dict.fromkeys(found.store.ref.name for found in self.founds))
+        what = f" {number:,} conversations" if number > 1 else " this conversation"
+        where = clean_line(stores[0]) if len(stores) == 1 else f"{len(stores):,} stores"
+        return f"{VERBS[self.verb][0]}{what} in {where}"
 
     # Planning.
 

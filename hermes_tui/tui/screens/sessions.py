@@ -25,6 +25,7 @@ from hermes_tui.text import clean_line
 from hermes_tui.tui.cells import fit, width_of
 from hermes_tui.tui.commands import bindings_for
 from hermes_tui.tui.desk import Desk
+from hermes_tui.tui.formats import counted
 from hermes_tui.tui.inks import Line, Run, spread
 from hermes_tui.tui.messages import LibraryOpened, ListShown, LookForStores, MirrorMoved, ShowPlace, ShowTranscript
 from hermes_tui.tui.screens.session_loading import LOOK_EVERY, ROWS_FIRST, LoadingList
@@ -325,7 +326,7 @@ class SessionsScreen(LoadingList):
         elif self._listing is not None:
             ours = self.facets.pinned or self.facets.tag
             total = self.rows.count if ours else self._listing.total
-            right = f"{total:,} match" if self.facets.narrowed else f"{total:,} conversation{'' if total == 1 else 's'}"
+            right = counted(total, *(("match", "matches") if self.facets.narrowed else ("conversation",)))
         if width_of(left) + len(right) + 3 > width:
             left = fit(
                 summary(self.facets, self.desk.glyphs, short=True),
