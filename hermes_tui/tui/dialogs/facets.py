@@ -113,6 +113,7 @@ class FacetsDialog(Dialog[Facets]):
             Choice("", None, "left out by default", heading=True),
             Choice("archived", True, "archived conversations"),
             Choice("delegated", True, "delegated runs"),
+            Choice("", None, "listed by default", heading=True),
             Choice("automated", False, "hide runs started by cron, webhook or tool"),
             Choice("pinned", True, "only what is pinned"),
             Choice("", None, "order", heading=True),

@@ -24,6 +24,7 @@ from hermes_tui.records import dataclass
 from hermes_tui.text import clean, clean_line
 from hermes_tui.tui.commands import bindings_for
 from hermes_tui.tui.desk import Desk
+from hermes_tui.tui.formats import counted
 from hermes_tui.tui.heights import VariedHeights
 from hermes_tui.tui.inks import Line, Run, spread
 from hermes_tui.tui.messages import ShowTranscript
@@ -288,8 +289,9 @@ class SearchScreen(Place):
         if request.query:
             more = "+" if self._under_way or (self._run is not None and self._run.next) else ""
             hits = f"{number:,}{more} hit{'' if number == 1 else 's'}"
-            groups = f"{len(self._groups):,} conversation{'' if len(self._groups) == 1 else 's'}"
-            right = f"{hits} in {groups} "
+            # Nothing yet is no number of hits: the list says that it is looking.
+            looking = self._under_way and not number
+            right = "" if looking else f"{hits} in {counted(len(self._groups), 'conversation')} "
         return [spread(((" ", ""), (dot.join(words), "muted")), ((right, "strong" if number else "muted"),), width)]
 
     def _show_status(self, run: SearchRun) -> None:
