@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 import pytest
 from textual.driver import Driver
 
+from hermes_tui.library import catalog
+from hermes_tui.library.sources import Library
+from hermes_tui.model import ListQuery
 from hermes_tui.tui.messages import LibraryOpened, ShowTranscript
 from hermes_tui.tui.screens.costs import CostsScreen
 from hermes_tui.tui.screens.health import HealthScreen
@@ -38,6 +42,32 @@ class TestCosts:
             assert isinstance(user.app.screen, CostsScreen)
             await user.press("1")
             user.sees("active ↓", "6 conversations")
+
+    async def test_rows_of_the_list_before_are_gone_until_the_answer_is_here(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        ready = threading.Event()
+        real = catalog.listing
+
+        def slow(library: Library, query: ListQuery, *more: int) -> catalog.CatalogListing:
+            if query.model is not None:
+                ready.wait(20)
+            return real(library, query, *more)
+
+        monkeypatch.setattr(catalog, "listing", slow)
+        async with browsing() as user:
+            user.sees("Gateway log rotation")
+            await user.press("4")
+            await user.pilot.press("enter")
+            await user.pilot.pause(0.3)
+            try:
+                user.sees("Looking for conversations.", "looking")
+                user.sees_no("Gateway log rotation")
+            finally:
+                ready.set()
+            await user.settle()
+            user.sees("match")
+            user.sees_no("Looking for conversations.")
 
     async def test_the_list_is_shown_and_not_the_transcript_that_was_open_in_it(self) -> None:
         async with browsing() as user:

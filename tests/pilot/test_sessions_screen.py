@@ -200,3 +200,11 @@ async def test_renaming_what_only_its_agent_can_rename_says_so_before_and_after(
         assert all("this progra │" not in line for line in user.screen.splitlines())
         await user.press("escape")
         user.sees("6 conversations")
+
+
+async def test_the_box_of_facets_begins_with_its_heading_where_it_is_low() -> None:
+    async with browsing(size=(80, 24)) as user:
+        await user.press("f")
+        user.sees("left out by default", "▌ [ ] archived conversations")
+        await user.press("G", "g")
+        user.sees("left out by default")

@@ -309,6 +309,10 @@ class SessionsScreen(LoadingList):
         # Before the list is narrowed: a line that is emptied narrows by itself.
         self.facets = dataclasses.replace(self.facets, text="")
         self._line_to_type().value = ""
+        # Rows of another question are no answer to this one: until it is here, Enter would read one of them.
+        self.rows.show_entries((), keep=None)
+        self.rows.say(("Looking for conversations.", "muted"))
+        self._show_preview()
         own = facets.order != Facets().order
         self.narrow(facets if own else dataclasses.replace(facets, order=self.facets.order))
 

@@ -224,7 +224,8 @@ class VirtualList(Inked, ScrollView, can_focus=True):
         if first < self.scroll_offset.y:
             self._jump(first)
         elif bottom > self.scroll_offset.y + page:
-            self._jump(bottom - page)
+            # Not past its heading, where the page is smaller than both, or has no height yet.
+            self._jump(min(first, bottom - page))
 
     def _row_of_cursor(self) -> int | None:
         if not self.heights.count:
