@@ -61,7 +61,7 @@ def doctor(library: Library, mirror: MirrorCheck | None = None) -> Health:
     """Check every store the long way: what needs a pass over it too."""
     return Health(
         stores=tuple(_checked(store) for store in library.stores),
-        mirror=MirrorHealth(fallbacks=_fallbacks(library)) if mirror is None else mirror(library),
+        mirror=MirrorHealth(fallbacks=tuple(mirror_fallbacks(library).items())) if mirror is None else mirror(library),
         settings=tuple(
             Finding("settings-ignored", "warn", problem, advice="Mend the settings file.", paths=_paths(library))
             for problem in library.settings.problems
@@ -100,11 +100,12 @@ def _checked(store: Store) -> StoreStatus:
     return replace(status, state="degraded" if worse else status.state, findings=findings)
 
 
-def _fallbacks(library: Library) -> tuple[tuple[str, int], ...]:
+def mirror_fallbacks(library: Library) -> Counter[str]:
+    """Why logs were read past our mirror; an agent's own mirror is a finding of its store."""
     counts: Counter[str] = Counter()
     for store in library.stores:
-        counts.update(dict(store.status().fallbacks))
-    return tuple(counts.items())
+        counts.update({why: times for why, times in store.status().fallbacks if not why.startswith("agent-mirror-")})
+    return counts
 
 
 def _paths(library: Library) -> tuple[str, ...]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from hermes_tui.library.health import MirrorHealth
+from hermes_tui.library.health import MirrorHealth, mirror_fallbacks
 from hermes_tui.library.sources import Library
 from hermes_tui.mirror.answers import KeptAnswers
 from hermes_tui.mirror.backfill import Backfill, OnProgress, Progress
@@ -91,9 +90,7 @@ def mirror_health(library: Library) -> MirrorHealth:
     if database is None:
         return MirrorHealth()
     state = database.state()
-    counts: Counter[str] = Counter()
-    for store in library.stores:
-        counts.update(dict(store.status().fallbacks))
+    counts = mirror_fallbacks(library)
     if library.answers is not None:
         counts.update({f"answer-{reason}": count for reason, count in library.answers.troubles.items()})
     if state != "ready":

@@ -434,7 +434,8 @@ class CodexStore(LogStore):
         picture = self._now()
         fallback = picture.mirror.fallback
         if fallback is not None:
-            return replace(status, lag=None, fallbacks=((fallback, 1),))
+            # By the name of its finding: a mirror of the agent's that is missing is not ours.
+            return replace(status, lag=None, fallbacks=((f"agent-mirror-{fallback}", 1), *status.fallbacks))
         return replace(status, origin="agent-mirror", lag=len(picture.unlisted))
 
     def problem_code(self, problem: Problem) -> str:

@@ -124,7 +124,7 @@ def _lines(text: str, width: int) -> list[str]:
 
 
 _INSTEAD: Final = {
-    "missing": "its own index is missing",
+    "missing": "there is no mirror yet",
     "not-in-mirror": "not in the mirror yet",
     "behind": "grew since it was put into the mirror",
     "changed": "changed since it was put into the mirror",
@@ -142,6 +142,8 @@ def _read_instead(fallbacks: Sequence[tuple[str, int]], width: int, glyphs: Glyp
         f"read from the logs {'once' if number == 1 else f'{count(number)} times'}: "
         f"{_INSTEAD.get(reason, clean_line(reason))}"
         for reason, number in fallbacks
+        # What is wrong with an agent's own mirror is among the findings below.
+        if not reason.startswith("agent-mirror-")
     ]
     return [
         HealthLine((("  ", ""), (" " * NAME, ""), (fit(text, room, ellipsis=glyphs.ellipsis), "muted")))

@@ -10,6 +10,8 @@ from pathlib import Path
 import apsw
 import pytest
 
+from hermes_tui.library.health import mirror_fallbacks
+from hermes_tui.library.sources import SourceOptions, open_library
 from hermes_tui.model import ListQuery, SessionId, StoreStatus
 from hermes_tui.stores.codex.package import PACKAGE
 from hermes_tui.stores.codex.store import CodexStore
@@ -82,7 +84,7 @@ def test_without_a_mirror_the_folders_are_scanned(home: Path, spoil: object, rea
     assert callable(spoil)
     spoil(home / "state_5.sqlite")
     status = status_of(home)
-    assert (status.origin, status.sessions, status.fallbacks) == ("scan", 17, ((reason, 1),))
+    assert (status.origin, status.sessions, status.fallbacks) == ("scan", 17, ((f"agent-mirror-{reason}", 1),))
     assert f"agent-mirror-{reason}" in codes(home)
     # Names survive in session_index.jsonl.
     titles = {
@@ -91,10 +93,18 @@ def test_without_a_mirror_the_folders_are_scanned(home: Path, spoil: object, rea
     assert "Cart rounding" in titles
 
 
+def test_an_agents_mirror_that_is_missing_is_not_said_to_be_ours(home: Path, tmp_path: Path) -> None:
+    (home / "state_5.sqlite").unlink()
+    environ = {"HERMES_TUI_HOME": str(tmp_path / "own"), "HOME": str(tmp_path)}
+    library = open_library(SourceOptions(paths=(str(home),)), environ)
+    library.store_named("codex").listing(ListQuery())  # type: ignore[union-attr]
+    assert dict(mirror_fallbacks(library)) == {}
+
+
 def test_in_the_middle_of_a_backfill_the_folders_are_scanned(home: Path) -> None:
     change(home, "UPDATE backfill_state SET status = 'running'", "DELETE FROM threads WHERE source = 'vscode'")
     status = status_of(home)
-    assert (status.origin, status.sessions, status.fallbacks) == ("scan", 17, (("mid-backfill", 1),))
+    assert (status.origin, status.sessions, status.fallbacks) == ("scan", 17, (("agent-mirror-mid-backfill", 1),))
 
 
 def test_a_locked_mirror_is_no_reason_to_wait_for_ever(home: Path) -> None:
@@ -106,7 +116,7 @@ def test_a_locked_mirror_is_no_reason_to_wait_for_ever(home: Path) -> None:
     finally:
         holder.execute("ROLLBACK")
         holder.close()
-    assert (status.origin, status.sessions, status.fallbacks) == ("scan", 17, (("locked", 1),))
+    assert (status.origin, status.sessions, status.fallbacks) == ("scan", 17, (("agent-mirror-locked", 1),))
 
 
 def test_rows_only_in_the_write_ahead_log_are_read_and_nothing_is_left(tmp_path: Path) -> None:
