@@ -268,29 +268,37 @@ class _Scan:
                 self._tell_lost(transcript, session_id)
         if len({(one.head.id, one.head.part) for one in asked}) < len(asked):
             # Two entries may be one message: which counts is known when all are read.
-            yield from sorted(self._family_hits(index, session_id), key=lambda hit: self._key(hit.order))
-        elif asked:
-            yield from self._in_portions(session_id, transcript, asked)
-
-    def _in_portions(self, session_id: SessionId, transcript: Transcript, asked: list[_Asked]) -> Iterator[_Found]:
-        """Read few entries at first: most who search look at the newest hits only."""
+            return iter(sorted(self._family_hits(index, session_id), key=lambda hit: self._key(hit.order)))
         groups = [some for some in _together(asked, 1) if self._still_wanted(some)]
-        if self._newest:
-            groups.reverse()
-        portion = FIRST_PORTION if self._kept_open < MOST_OPEN else len(groups)
+        if not groups:
+            return iter(())
+        if len(groups) <= FIRST_PORTION or self._kept_open >= MOST_OPEN:
+            # Nothing of the transcript is kept while its hits wait for their turn.
+            return iter(self._portion(session_id, transcript, groups))
+        return self._in_portions(session_id, transcript, groups[::-1] if self._newest else groups)
+
+    def _in_portions(
+        self, session_id: SessionId, transcript: Transcript, groups: list[list[_Asked]]
+    ) -> Iterator[_Found]:
+        """Read few entries at first: most who search look at the newest hits only."""
+        portion = FIRST_PORTION
         self._kept_open += 1
         try:
             while groups:
-                some = sorted(itertools.chain.from_iterable(groups[:portion]), key=lambda one: one.order)
-                del groups[:portion]
+                some, groups = groups[:portion], groups[portion:]
+                yield from self._portion(session_id, transcript, some)
                 portion *= 4
-                found: list[_Found] = []
-                with self._told(session_id):
-                    for batch in _together(some, LOADED):
-                        found += (hit for hit in self._matches(transcript, batch) if self._shown(hit.message.head))
-                yield from sorted(found, key=lambda hit: self._key(hit.order))
         finally:
             self._kept_open -= 1
+
+    def _portion(self, session_id: SessionId, transcript: Transcript, groups: Sequence[list[_Asked]]) -> list[_Found]:
+        """The hits among these entries, which are read as they lie in the log, in the order asked for."""
+        some = sorted(itertools.chain.from_iterable(groups), key=lambda one: one.order)
+        found: list[_Found] = []
+        with self._told(session_id):
+            for batch in _together(some, LOADED):
+                found += (hit for hit in self._matches(transcript, batch) if self._shown(hit.message.head))
+        return sorted(found, key=lambda hit: self._key(hit.order))
 
     def _still_wanted(self, entries: Sequence[_Asked]) -> bool:
         return self._last is None or any(self._key(one.order) > self._last for one in entries)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hermes_tui.model import Message, MessageHead
+from hermes_tui.model import Message, MessageHead, SessionId
 from hermes_tui.storage.fulltext import parse_query
 from hermes_tui.stores import registry, scan
 from hermes_tui.stores.codex.transcript import CodexTranscript
 from hermes_tui.stores.logs import LogStore
-from hermes_tui.stores.protocol import Proposal, Proposed, SearchFilters
+from hermes_tui.stores.protocol import Proposal, Proposed, SearchFilters, Transcript
 from tests.unit.codex.rollouts import meta, turn, write
 
 TURNS = 400
@@ -121,3 +123,27 @@ def test_what_fails_half_way_keeps_what_was_read(
     assert scan.FIRST_PORTION <= len(found) < len(whole)
     assert [place for place in whole if place in found] == found
     assert "the disk does not answer" in (proposal.incomplete or "")
+
+
+def test_hits_that_wait_for_their_turn_keep_no_transcripts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sessions = 3 * scan.MOST_OPEN
+    for number in range(sessions):
+        thread = f"01a1ee59-7a00-7000-8000-{number:012d}"
+        lines = [meta(id=thread), *turn(1, "needle", "hay", number), *turn(2, "hay", "hay", 10_000 + number)]
+        write(tmp_path, lines, name=f"rollout-2026-07-01T00-00-00-{thread}.jsonl")
+    (found,) = registry.open_places([registry.Place("codex", tmp_path)], {})
+    assert isinstance(found, LogStore)
+    opened: list[weakref.ref[object]] = []
+    read = found.transcript
+
+    def noted(ids: Sequence[SessionId]) -> Transcript:
+        transcript = read(ids)
+        opened.append(weakref.ref(transcript))
+        return transcript
+
+    monkeypatch.setattr(found, "transcript", noted)
+    hits = asked(found, "newest").messages
+    assert next(iter(hits)).message.text == "needle"
+    gc.collect()
+    assert len(opened) == sessions, "all of them overlap"
+    assert sum(one() is not None for one in opened) <= 1
